@@ -1,0 +1,63 @@
+/* args.h - the run-time arguments of the kernels, written once for both sides: the C host fills these structs and the
+ * kernels receive them by value. Only 8-byte and 4-byte members, 8-byte ones first, so that both compilers lay them out
+ * alike. Strides and offsets count elements of the tensor they belong to.
+ */
+#ifndef CLFD_ARGS_H
+#define CLFD_ARGS_H
+
+#ifdef __OPENCL_C_VERSION__
+typedef long clfd_arg_long;
+typedef int clfd_arg_int;
+typedef float clfd_arg_float;
+#else
+#include <CL/cl.h>
+typedef cl_long clfd_arg_long;
+typedef cl_int clfd_arg_int;
+typedef cl_float clfd_arg_float;
+#endif
+
+/* How a sequence is cut into splits: the same numbers for the decode kernels and for the merge. */
+typedef struct split_args {
+    clfd_arg_int max_kv_len;   /* lengths are clamped to [0, max_kv_len] */
+    clfd_arg_int num_splits;   /* COUNT and AUTO: splits per sequence at most */
+    clfd_arg_int split_tokens; /* TOKENS: tokens per split; 0 under COUNT and AUTO */
+    clfd_arg_int split_tile;   /* COUNT and AUTO: cuts fall on multiples of this many tokens */
+    clfd_arg_int grid_splits;  /* splits that have a slot in the grid and in the workspace */
+    clfd_arg_int has_kv_lens;  /* 0: every length is max_kv_len */
+} split_args;
+
+typedef struct decode_args {
+    clfd_arg_long q_offset, q_batch, q_token, q_head;
+    clfd_arg_long k_offset, k_batch, k_token, k_head;
+    clfd_arg_long v_offset, v_batch, v_token, v_head;
+    clfd_arg_long out_offset, out_batch, out_token, out_head;
+    clfd_arg_long kv_lens_offset, lse_offset;
+    clfd_arg_long partial_o_offset; /* floats from the start of the workspace: [batch][query][head][slot][dim] */
+    clfd_arg_long stats_offset;     /* floats: [batch][query][head][slot], statistic after statistic */
+    clfd_arg_long stats_stride;     /* floats from one statistic to the next */
+    split_args split;
+    clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
+    clfd_arg_int num_kv_heads;
+    clfd_arg_int ratio;  /* query heads per KV head */
+    clfd_arg_int q_len;
+    clfd_arg_int passes; /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
+    clfd_arg_int has_lse;
+    clfd_arg_float scale;
+} decode_args;
+
+typedef struct merge_args {
+    clfd_arg_long o_offset;                     /* floats: states [row][slot][dim] */
+    clfd_arg_long stat0_offset, stat1_offset;   /* floats: [row][slot]; S, or m and l */
+    clfd_arg_long out_offset, out_batch, out_token, out_head;
+    clfd_arg_long lse_offset, m_offset, l_offset;
+    clfd_arg_long kv_lens_offset;
+    split_args split;           /* which slots of a row are in use */
+    clfd_arg_int num_rows;      /* batch * q_len * num_q_heads */
+    clfd_arg_int q_len, num_q_heads;
+    clfd_arg_int partial_slots; /* the stride of slot */
+    clfd_arg_int all_slots;     /* 1: every slot is in use, whatever the lengths (clfd_enqueue_merge) */
+    clfd_arg_int has_lse, has_ml;
+} merge_args;
+
+#endif

@@ -1,0 +1,117 @@
+/* state.cl - the softmax state: update, partial forms, merge, finish. The only home of exp and log.
+ *
+ * Inside a kernel a state is (m, l, o): m is the maximum score in units of log2, l = sum 2^(score - m), o the weighted
+ * sum of V. In memory it has one of the two partial formats, in natural-log units, with o normalised.
+ *
+ * Tunables, given by the host:
+ *   STATE_MLO    0: partial states are (S, o); 1: (m, l, o). Nothing outside this file knows the difference
+ *   CLFD_PTX     1: NVIDIA inline PTX may be used
+ *   STATE_POLY   1: exp2 is a polynomial that vectorises (CPUs); 0: the built-in
+ *
+ * Every difference of exponents is guarded by a comparison: -inf - -inf never reaches exp2. NaN passes through: a NaN
+ * score, or one of +inf (inf - inf), makes l and o NaN.
+ */
+#ifndef CLFD_STATE_CL
+#define CLFD_STATE_CL
+
+#ifndef STATE_MLO
+#define STATE_MLO 0
+#endif
+#ifndef CLFD_PTX
+#define CLFD_PTX 0
+#endif
+#ifndef STATE_POLY
+#define STATE_POLY 0
+#endif
+
+#define STATE_LOG2E 1.44269504088896341f
+#define STATE_LN2 0.69314718055994531f
+
+/* The greater of a and b by comparison: two instructions everywhere, and one where fmax expands to a NaN-safe
+ * sequence. A NaN in b is returned, a NaN in a is dropped. */
+#define STATE_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* 2^x for x <= 0: 1 at 0, exactly 0 below 2^-125 and at -inf, NaN at NaN, relative error below 2e-7. Adding 1.5 * 2^23
+ * rounds x to an integer in the low bits; the polynomial is the minimax fit of 2^f on [-0.5, 0.5]. */
+#define STATE_EXP2_POLY(name, real, integer, as_real, as_integer)                                                      \
+    inline real name(real x)                                                                                           \
+    {                                                                                                                  \
+        const real shifted = x + 12582912.0f;                                                                          \
+        const real f = x - (shifted - 12582912.0f);                                                                    \
+        real p = (real)1.535336188319500e-4f;                                                                          \
+        p = fma(p, f, (real)1.339887440266574e-3f);                                                                    \
+        p = fma(p, f, (real)9.618437357674640e-3f);                                                                    \
+        p = fma(p, f, (real)5.550332471162809e-2f);                                                                    \
+        p = fma(p, f, (real)2.402264791363012e-1f);                                                                    \
+        p = fma(p, f, (real)6.931472028550421e-1f);                                                                    \
+        p = fma(p, f, (real)1.0f);                                                                                     \
+        const real scaled = as_real(as_integer(p) + (as_integer(shifted) << 23));                                      \
+        return x < (real)-125.0f ? (real)0.0f : (x == x ? scaled : x);                                                 \
+    }
+STATE_EXP2_POLY(state_exp2_poly, float, int, as_float, as_int)
+STATE_EXP2_POLY(state_exp2_poly8, float8, int8, as_float8, as_int8)
+STATE_EXP2_POLY(state_exp2_poly16, float16, int16, as_float16, as_int16)
+
+inline float state_exp2(float x)
+{
+#if CLFD_PTX
+    float y;
+    __asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#elif STATE_POLY
+    return state_exp2_poly(x);
+#else
+    return exp2(x);
+#endif
+}
+
+/* The weight 2^(e - max) of a state or score e under the maximum of its set: 0 for the empty one, 1 at the maximum. */
+inline float state_weight(float e, float max)
+{
+    return e == -INFINITY ? 0.0f : e == max ? (e == INFINITY ? NAN : 1.0f) : state_exp2(e - max);
+}
+
+/* What to subtract from scores under a running maximum that may still be empty. */
+inline float state_base(float m) { return m == -INFINITY ? 0.0f : m; }
+
+/* log2 units to natural ones. Written as fma so that no compiler contracts the product into a later sum: a direct write
+ * and a merge of one then round alike. */
+inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
+
+/* S = m + log l, m natural. */
+inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + log(l); }
+
+/* o / l, element by element; the empty state's o is 0. A multiplication by 1/l would do, but one rounding is free. */
+inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f : o / l; }
+
+/* Writes the statistics of a partial state; m in log2 units. */
+inline void state_store(__global float *stats, long index, long stride, float m, float l)
+{
+#if STATE_MLO
+    stats[index] = l == 0.0f ? -INFINITY : state_natural(m);
+    stats[index + stride] = l;
+#else
+    stats[index] = state_lse(state_natural(m), l);
+#endif
+}
+
+/* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or
+ * +inf in either, comes back as a NaN weight. */
+inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
+{
+    const float e = stat0[index];
+#if STATE_MLO
+    const float l = e == -INFINITY ? 0.0f : stat1[index];
+    return (float2)(l == 0.0f ? -INFINITY : e, e < INFINITY && l < INFINITY ? l : NAN);
+#else
+    return (float2)(e, e < INFINITY ? (e == -INFINITY ? 0.0f : 1.0f) : NAN);
+#endif
+}
+
+/* The share of a loaded state in a set with maximum exponent max (natural units). */
+inline float state_share(float2 state, float max)
+{
+    return state.y == 0.0f ? 0.0f : state.x == max ? state.y : state_exp2((state.x - max) * STATE_LOG2E) * state.y;
+}
+
+#endif

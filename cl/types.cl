@@ -1,0 +1,128 @@
+/* types.cl - element types: load, convert, store.
+ *
+ * Tunables, all given by the host:
+ *   Q_TYPE, KV_TYPE, OUT_TYPE  element types of q, of K and V, and of out (values of clfd_type)
+ *   KV_ALIGNED                 1: every row of K and V starts on a 16-byte boundary
+ *   CLFD_PTX                   1: NVIDIA inline PTX may be used
+ *
+ * 16-bit types are held as ushort. Conversions keep infinities, NaN and subnormals; stores round to nearest even.
+ */
+#ifndef CLFD_TYPES_CL
+#define CLFD_TYPES_CL
+
+#define TYPE_F32 1
+#define TYPE_F16 2
+#define TYPE_BF16 3
+
+#ifndef Q_TYPE
+#define Q_TYPE TYPE_F16
+#endif
+#ifndef KV_TYPE
+#define KV_TYPE TYPE_F16
+#endif
+#ifndef OUT_TYPE
+#define OUT_TYPE Q_TYPE
+#endif
+#ifndef KV_ALIGNED
+#define KV_ALIGNED 1
+#endif
+#ifndef CLFD_PTX
+#define CLFD_PTX 0
+#endif
+
+#if Q_TYPE == TYPE_F32
+typedef float q_element;
+#else
+typedef ushort q_element;
+#endif
+#if KV_TYPE == TYPE_F32
+typedef float kv_element;
+#else
+typedef ushort kv_element;
+#endif
+#if OUT_TYPE == TYPE_F32
+typedef float out_element;
+#else
+typedef ushort out_element;
+#endif
+
+inline float bf16_to_float(ushort bits) { return as_float((uint)bits << 16); }
+
+/* Round to nearest even on the bits; a NaN is made quiet, so that its payload cannot round to infinity. */
+inline ushort float_to_bf16(float value)
+{
+    const uint bits = as_uint(value);
+    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded >> 16);
+}
+
+inline float q_load(const __global q_element *q, long index)
+{
+#if Q_TYPE == TYPE_F32
+    return q[index];
+#elif Q_TYPE == TYPE_F16
+    return vload_half(0, (const __global half *)(q + index));
+#else
+    return bf16_to_float(q[index]);
+#endif
+}
+
+inline void out_store(__global out_element *out, long index, float value)
+{
+#if OUT_TYPE == TYPE_F32
+    out[index] = value;
+#elif OUT_TYPE == TYPE_F16
+    vstore_half_rte(value, 0, (__global half *)(out + index));
+#else
+    out[index] = float_to_bf16(value);
+#endif
+}
+
+/* Eight elements of K or V as they lie in memory, so that a load can be issued long before it is converted. */
+#if KV_TYPE == TYPE_F32
+typedef float8 kv_raw8;
+#else
+typedef uint4 kv_raw8;
+#endif
+
+inline kv_raw8 kv_load8(const __global kv_element *row, int index)
+{
+#if KV_TYPE == TYPE_F32 && KV_ALIGNED
+    const __global float4 *pair = (const __global float4 *)(row + index);
+    return (float8)(pair[0], pair[1]);
+#elif KV_TYPE == TYPE_F32
+    return vload8(0, row + index);
+#elif KV_ALIGNED
+    return *(const __global uint4 *)(row + index);
+#else
+    return as_uint4(vload8(0, row + index));
+#endif
+}
+
+/* Two packed f16 to float. vload_half needs no cl_khr_fp16; where PTX is there one conversion per element is certain. */
+inline float2 half2_to_float2(uint pair)
+{
+#if CLFD_PTX
+    float2 value;
+    __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+          : "=f"(value.x), "=f"(value.y)
+          : "r"(pair));
+    return value;
+#else
+    return vload_half2(0, (const half *)&pair);
+#endif
+}
+
+inline float8 kv_unpack8(kv_raw8 raw)
+{
+#if KV_TYPE == TYPE_F32
+    return raw;
+#elif KV_TYPE == TYPE_F16
+    return (float8)(half2_to_float2(raw.x), half2_to_float2(raw.y), half2_to_float2(raw.z), half2_to_float2(raw.w));
+#else
+    const uint4 low = raw << 16, high = raw & 0xffff0000u;
+    return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));
+#endif
+}
+
+#endif

@@ -1,0 +1,213 @@
+/* clfd/attention.h - decode attention: descriptor, plan, buffers, enqueue.
+ *
+ * What one call computes, for every sequence b < batch, query i < q_len and query head h < num_q_heads:
+ *
+ *     g    = h / (num_q_heads / num_kv_heads)                       // the KV head of query head h
+ *     n    = clamp(kv_lens ? kv_lens[b] : max_kv_len, 0, kv_len_bound ? min(kv_len_bound, max_kv_len) : max_kv_len)
+ *     p    = n - q_len + i                                          // position of query i: kv_len counts the new tokens
+ *     m = -inf; l = 0; o[0..Dv) = 0
+ *     for (j = 0; j < n; j++) {
+ *         if (causal && j > p) continue;
+ *         score = scale * dot(q[b][i][h], k[b][j][g], head_dim)
+ *         if (score == -inf) continue;
+ *         l += exp(score); o += exp(score) * v[b][j][g]              // computed as an online softmax, split and merged
+ *     }
+ *     out[b][i][h] = l == 0 ? 0 : o / l
+ *     lse[b][i][h] = l == 0 ? -inf : log(l)                          // natural logarithm
+ *
+ * The algorithm is Flash-Decoding (Dao, Haziza, Massa, Sizov, 2023): the keys are cut into splits, each split is an
+ * online softmax (Milakov and Gimelshein, 2018), and the partial states merge exactly.
+ */
+#ifndef CLFD_ATTENTION_H
+#define CLFD_ATTENTION_H
+
+#include <clfd/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types. 0 stands for the default that the field names. */
+typedef enum clfd_type { CLFD_TYPE_DEFAULT = 0, CLFD_TYPE_F32 = 1, CLFD_TYPE_F16 = 2, CLFD_TYPE_BF16 = 3 } clfd_type;
+
+/* Default order of K and V in memory, slowest first; explicit strides override it one by one. */
+typedef enum clfd_layout {
+    CLFD_LAYOUT_BSHD = 0, /* [batch][token][kv_head][dim] */
+    CLFD_LAYOUT_BHSD = 1  /* [batch][kv_head][token][dim] */
+} clfd_layout;
+
+/* The form in which a split hands its softmax state to the merge. Both are exact. */
+typedef enum clfd_partial {
+    CLFD_PARTIAL_LSE = 0, /* (S = m + log l, o) */
+    CLFD_PARTIAL_MLO = 1  /* (m, l, o), o normalised */
+} clfd_partial;
+
+typedef enum clfd_split_policy {
+    CLFD_SPLIT_AUTO = 0,  /* as many splits as keep the device busy, from max_batch and expected_kv_len */
+    CLFD_SPLIT_COUNT = 1, /* split_size splits of each sequence's own length; 0 is AUTO */
+    CLFD_SPLIT_TOKENS = 2 /* splits of split_size tokens: a row's bits depend on that row alone */
+} clfd_split_policy;
+
+/* Strides in elements. 0 is the default of the tensor; CLFD_STRIDE_BROADCAST is a true zero (K and V only). The
+ * innermost stride, over dim, is always 1. */
+typedef struct clfd_strides {
+    int64_t batch;
+    int64_t token; /* for q and out: over the q_len queries */
+    int64_t head;
+} clfd_strides;
+
+#define CLFD_STRIDE_BROADCAST INT64_MIN
+
+/* One attention. Zero every field that you do not set: zero means the default everywhere. */
+typedef struct clfd_attention {
+    size_t struct_size;    /* sizeof(clfd_attention); a shorter one is zero-extended, a longer one must end in zeros */
+    uint32_t max_batch;    /* sequences per call at most; default 1 */
+    uint32_t q_len;        /* queries per sequence, 1..16; default 1 */
+    uint32_t num_q_heads;  /* a multiple of num_kv_heads; required */
+    uint32_t num_kv_heads; /* default num_q_heads */
+    uint32_t head_dim;     /* a multiple of 8 from 8 to 576; required */
+    uint32_t head_dim_v;   /* likewise; default head_dim */
+    clfd_type q_type;      /* default F32 */
+    clfd_type k_type;      /* default q_type */
+    clfd_type v_type;      /* default k_type; must equal it */
+    clfd_type out_type;    /* default q_type */
+    uint32_t max_kv_len;   /* hard bound of every length, 1..2^31-1; sizes the workspace; required */
+    uint32_t expected_kv_len; /* typical length, a hint for AUTO; default max_kv_len */
+    float scale;           /* finite; default 1 / sqrt(head_dim) */
+    uint32_t causal;       /* 1: query i sees keys up to its own position, aligned to the last key */
+    uint32_t v_from_k;     /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
+    clfd_layout kv_layout;
+    clfd_strides q_strides;   /* default [batch][q_len][num_q_heads][head_dim] */
+    clfd_strides k_strides;   /* default by kv_layout; may overlap themselves */
+    clfd_strides v_strides;   /* likewise */
+    clfd_strides out_strides; /* default [batch][q_len][num_q_heads][head_dim_v]; must not overlap themselves */
+    uint32_t q_alignment;     /* bytes, a power of two, that the caller promises for the base (buffer plus offset) of */
+    uint32_t k_alignment;     /* each tensor; checked at every enqueue; at least the element size; default 16 */
+    uint32_t v_alignment;
+    uint32_t out_alignment;
+    clfd_partial partial;
+    clfd_split_policy split_policy;
+    uint32_t split_size;   /* COUNT: splits; TOKENS: tokens per split, at least 1; AUTO: 0 */
+    const char *tuning;    /* NULL, or "key=value ..." that replaces fields of the tuning row: see clfd_plan_describe.
+                              Read during the call only */
+} clfd_attention;
+
+/* What a buffer is. Only cl_mem is implemented; the others are refused with CLFD_ERROR_BUFFER_KIND. */
+typedef enum clfd_buffer_kind { CLFD_BUFFER_NONE = 0, CLFD_BUFFER_MEM = 1, CLFD_BUFFER_SVM = 2 } clfd_buffer_kind;
+
+typedef struct clfd_buffer {
+    clfd_buffer_kind kind;
+    cl_mem mem;         /* CLFD_BUFFER_MEM */
+    void *svm;          /* CLFD_BUFFER_SVM */
+    size_t offset;      /* bytes from the start of mem to element [0][0][0][0] */
+} clfd_buffer;
+
+/* The tensors of one call. */
+typedef struct clfd_buffers {
+    size_t struct_size;    /* sizeof(clfd_buffers) */
+    uint32_t batch;        /* 0..max_batch; 0 computes nothing and still completes the event */
+    uint32_t kv_len_bound; /* 0, or no length exceeds this: shrinks the grid; longer ones are clamped to it */
+    clfd_buffer q;         /* q_type    [batch][q_len][num_q_heads][head_dim] by q_strides */
+    clfd_buffer k;         /* k_type    [batch][token][num_kv_heads][head_dim] by k_strides */
+    clfd_buffer v;         /* v_type    [batch][token][num_kv_heads][head_dim_v] by v_strides; NONE with v_from_k */
+    clfd_buffer kv_lens;   /* int32     [batch]; NONE: max_kv_len for all. Read on the device */
+    clfd_buffer out;       /* out_type  [batch][q_len][num_q_heads][head_dim_v] by out_strides */
+    clfd_buffer lse;       /* float     [batch][q_len][num_q_heads], contiguous; NONE: not written */
+    clfd_buffer workspace; /* clfd_plan_workspace_bytes, 64-byte aligned, initialised once */
+} clfd_buffers;
+
+/* A validated descriptor with its programs: immutable, reference-counted, usable from several threads and queues. */
+typedef struct clfd_plan clfd_plan;
+
+/* Creates a plan with one reference: checks the descriptor, chooses a tuning row, computes the splits, builds the
+ * kernels (from the context's cache where it can). What it accepts will enqueue. A row that the device's compiler
+ * refuses is logged as a warning and the next one tried.
+ *
+ * Each broken rule of the descriptor has its own status (status.h). *plan is written only on success. Blocks while
+ * compiling. Thread-safe. */
+CLFD_API clfd_status clfd_plan_create(clfd_context *context, const clfd_attention *attention, clfd_plan **plan);
+
+/* One more reference, one less; NULL is allowed. Releasing does not wait for enqueued work. Thread-safe. */
+CLFD_API void clfd_plan_retain(clfd_plan *plan);
+CLFD_API void clfd_plan_release(clfd_plan *plan);
+
+/* Bytes of workspace one call needs: the control region and the partial states. 0 for a NULL plan. Thread-safe. */
+CLFD_API size_t clfd_plan_workspace_bytes(const clfd_plan *plan);
+
+/* One line that names the kernel family, the types, and every number chosen, for benches and logs:
+ *
+ *     decode_lanes f16 d128 g4 r4 passes1 splits33 lse wg128 lanes=8 unroll=4 ...
+ *
+ * The words of the form key=value are what clfd_attention.tuning takes. The string lives as long as the plan. NULL for
+ * a NULL plan. Thread-safe. */
+CLFD_API const char *clfd_plan_describe(const clfd_plan *plan);
+
+/* Forces what a driver defers to the first launch (PoCL compiles there): runs the plan's kernels on an empty batch of
+ * its own buffers, and waits. Optional. queue: of the plan's context and device. Thread-safe. */
+CLFD_API clfd_status clfd_plan_warmup(clfd_plan *plan, cl_command_queue queue);
+
+/* Zeroes the control region at the start of a workspace; needed once before the first use and again after any failed
+ * or aborted call, not between calls: kernels leave it zeroed. The region is equal for all plans of a context, so a
+ * workspace may serve any of them, one call in flight at a time.
+ *
+ *     memset(workspace + offset, 0, control region bytes)
+ *
+ * Errors: as clfd_enqueue_decode for the workspace, the queue and the wait list. Non-blocking. */
+CLFD_API clfd_status clfd_enqueue_workspace_init(clfd_plan *plan, cl_command_queue queue, const clfd_buffer *workspace,
+                                                 cl_uint num_wait, const cl_event *wait, cl_event *event);
+
+/* Enqueues the attention at the top of this file. Makes no allocation of its own, never blocks, never compiles.
+ *
+ * event, where not NULL, completes when out and lse are written. batch 0 enqueues a marker with the wait list. Every
+ * buffer is checked before anything is enqueued: kind, context, access, size against the furthest byte that the plan
+ * and kv_len_bound may touch, alignment promise, and that out, lse and workspace overlap no other buffer. If the launch
+ * of the merge fails after the split kernel was enqueued, that kernel still runs and writes the workspace only.
+ *
+ * Thread-safe: several threads and queues may share a plan, each call with a workspace of its own. Works on in-order
+ * and out-of-order queues. */
+CLFD_API clfd_status clfd_enqueue_decode(clfd_plan *plan, cl_command_queue queue, const clfd_buffers *buffers,
+                                         cl_uint num_wait, const cl_event *wait, cl_event *event);
+
+/* The same, with one event per launch, for measuring: events[0] is the split kernel, events[1] the merge where there is
+ * one. *num_events says how many were written; the last completes when the result is there. */
+#define CLFD_MAX_LAUNCHES 2
+CLFD_API clfd_status clfd_enqueue_decode_profiled(clfd_plan *plan, cl_command_queue queue, const clfd_buffers *buffers,
+                                                  cl_uint num_wait, const cl_event *wait,
+                                                  cl_event events[CLFD_MAX_LAUNCHES], cl_uint *num_events);
+
+/* Host memory for clfd_reference_attention, laid out by the descriptor's strides. */
+typedef struct clfd_host_tensors {
+    size_t struct_size;     /* sizeof(clfd_host_tensors) */
+    uint32_t batch;         /* 0..max_batch */
+    uint32_t kv_len_bound;  /* as in clfd_buffers */
+    const void *q;          /* q_type */
+    const void *k;          /* k_type */
+    const void *v;          /* v_type; NULL with v_from_k */
+    const int32_t *kv_lens; /* [batch], or NULL */
+    double *out;            /* [batch][q_len][num_q_heads][head_dim_v], contiguous whatever out_strides */
+    double *lse;            /* [batch][q_len][num_q_heads], or NULL */
+} clfd_host_tensors;
+
+/* The definition of correct: the loop at the top of this file in double precision, two passes per row (maximum, then
+ * sums), on one thread. Types, strides and options are the descriptor's; split policy, partial format, out_type,
+ * out_strides, alignments and tuning do not matter. Errors: the descriptor's. Thread-safe. logger may be NULL. */
+CLFD_API clfd_status clfd_reference_attention(const clfd_attention *attention, const clfd_host_tensors *tensors,
+                                              const clfd_logger *logger);
+
+/* Bytes of one element; 0 for an unknown type. */
+CLFD_API size_t clfd_type_size(clfd_type type);
+
+/* "f32", "f16", "bf16"; NULL for an unknown type. */
+CLFD_API const char *clfd_type_name(clfd_type type);
+
+/* for (i < count) to[i] = from[i], from `type` to float: exact, infinities and NaN kept. CLFD_ERROR_TYPE. Thread-safe. */
+CLFD_API clfd_status clfd_convert_to_float(clfd_type type, const void *from, float *to, size_t count);
+
+/* for (i < count) to[i] = from[i], from float to `type`: round to nearest, ties to even; overflow gives infinity;
+ * NaN stays NaN. CLFD_ERROR_TYPE. Thread-safe. */
+CLFD_API clfd_status clfd_convert_from_float(clfd_type type, const float *from, void *to, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* caps.h - what a device can do, read once. Everything after this layer sees numbers and flags, never a vendor. */
+#ifndef CLFD_CAPS_H
+#define CLFD_CAPS_H
+
+#include "report.h"
+#include <CL/cl.h>
+#include <clfd/device.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct clfd_caps {
+    cl_device_type type;
+    uint32_t compute_units;
+    uint32_t max_work_group;   /* the smaller of the group limit and of the first dimension's item limit */
+    uint32_t float_width;      /* CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, at least 1 */
+    uint32_t address_bits;
+    uint32_t base_align_bytes; /* CL_DEVICE_MEM_BASE_ADDR_ALIGN / 8 */
+    uint64_t memory_bytes, max_alloc_bytes, local_mem_bytes, cache_bytes;
+    bool local_mem_dedicated;  /* CL_DEVICE_LOCAL_MEM_TYPE is CL_LOCAL */
+    /* Refusals: without these no clfd kernel runs. */
+    bool inf_nan, compiler, opencl_12, little_endian;
+    /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
+    bool fp16, sub_groups, shuffle, ptx, matrix, fused_merge, prefetch;
+    bool buffers_over_4g;      /* buffers above 4 GiB need build_options' help */
+    char build_options[128];   /* added to every build, from the quirks table; "" mostly */
+    char driver[128];
+} clfd_caps;
+
+/* Reads the capabilities of a device and applies quirks and `disable` (the text of CLFD_DISABLE, or NULL).
+ * CLFD_ERROR_DISABLE_LIST; an OpenCL code where a query fails. */
+clfd_status clfd_caps_read(cl_device_id device, const char *disable, clfd_caps *caps, const clfd_logger *logger);
+
+/* Why clfd refuses the device, or NULL where it does not. Pure. */
+const char *clfd_caps_unsupported(const clfd_caps *caps);
+
+/* Reads the descriptive side of the same device. platform:index pairs are filled by the caller in `spec`. */
+clfd_status clfd_device_describe(cl_platform_id platform, cl_device_id device, const clfd_caps *caps,
+                                 clfd_device_info *info, const clfd_logger *logger);
+
+#endif

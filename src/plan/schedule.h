@@ -1,0 +1,31 @@
+/* schedule.h - splits, ND-ranges and workspace of a plan: pure numbers. */
+#ifndef CLFD_SCHEDULE_H
+#define CLFD_SCHEDULE_H
+
+#include "plan/tuning.h"
+
+/* Bytes at the start of every workspace that are zero between calls, equal for all plans. */
+#define CLFD_CONTROL_BYTES 65536u
+#define CLFD_WORKSPACE_ALIGNMENT 64u
+
+typedef struct clfd_schedule {
+    uint32_t ratio;        /* query heads per KV head */
+    uint32_t rows;         /* R: query rows per block, at least min(ratio, tuning.rows) */
+    uint32_t passes;       /* blocks per KV head: ceil(q_len * ratio / rows) */
+    uint32_t num_splits;   /* AUTO, COUNT: splits per sequence at most; TOKENS: 0 */
+    uint32_t split_tokens; /* TOKENS: tokens per split; else 0 */
+    uint32_t grid_splits;  /* splits of the longest sequence: slots in the grid and in the workspace, at least 1 */
+    uint64_t num_rows;     /* max_batch * q_len * num_q_heads */
+    uint64_t partial_o_offset, stats_offset, stats_bytes; /* bytes from the start of the workspace; stats_bytes each */
+    uint64_t workspace_bytes;
+    uint32_t merge_work_group;
+} clfd_schedule;
+
+/* CLFD_ERROR_OVERFLOW where the grid or the workspace is beyond what the device can address or allocate. */
+clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                               clfd_schedule *schedule, const clfd_logger *logger);
+
+/* Splits that a sequence of kv_len tokens is cut into, the same arithmetic as cl/split.cl; at least 1. */
+uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_tuning *tuning, uint32_t kv_len);
+
+#endif

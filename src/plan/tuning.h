@@ -1,0 +1,44 @@
+/* tuning.h - which kernel family a device gets, and with which numbers. Pure functions. */
+#ifndef CLFD_TUNING_H
+#define CLFD_TUNING_H
+
+#include "device/caps.h"
+#include <clfd/attention.h>
+
+typedef enum clfd_family { CLFD_FAMILY_VECTOR = 0, CLFD_FAMILY_LANES = 1, CLFD_NUM_FAMILIES } clfd_family;
+
+/* How work-items of a KV row exchange sums: through local memory and barriers, by sub-group shuffles, by inline PTX. */
+typedef enum clfd_exchange { CLFD_EXCHANGE_LOCAL = 0, CLFD_EXCHANGE_SUB_GROUP = 1, CLFD_EXCHANGE_PTX = 2 } clfd_exchange;
+
+/* One row of the tuning table: everything about a kernel that the mathematics leaves open. */
+typedef struct clfd_tuning {
+    clfd_family family;
+    uint32_t work_group;      /* wg: work-items per work-group; a power of two */
+    uint32_t rows;            /* rows: query rows per block at most, 1..8 */
+    uint32_t lanes;           /* lanes: work-items per KV row; a power of two (lanes family) */
+    uint32_t unroll;          /* unroll: keys per lane group and step; a power of two (lanes family) */
+    uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */
+    uint32_t tile;            /* tile: keys per tile (vector family) */
+    uint32_t prefetch;        /* prefetch: rows ahead; 0: none (vector family) */
+    uint32_t exchange;        /* exchange: a clfd_exchange (lanes family) */
+    uint32_t groups_per_unit; /* groups: AUTO aims at this many work-groups per compute unit */
+    uint32_t min_split;       /* min_split: AUTO makes no split of fewer tokens */
+    uint32_t split_tile;      /* split_tile: cuts of COUNT and AUTO fall on multiples of this */
+} clfd_tuning;
+
+#define CLFD_MAX_CANDIDATES 8
+
+/* The rows to try for an attention (complete: clfd_complete_attention) on a device, best first; the last is the
+ * reference row, which every supported device runs. They depend on the device, types, dims and head ratio only: not on
+ * batch, lengths or policy, which must not change a row's bits. attention->tuning replaces fields of the first row and
+ * makes it the only one. Returns their number in *count. CLFD_ERROR_TUNING for a malformed or impossible override. */
+clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *attention,
+                                   clfd_tuning rows[CLFD_MAX_CANDIDATES], size_t *count, const clfd_logger *logger);
+
+/* "decode_vector", "decode_lanes": name of the family, of its file in cl/ and of its kernel. */
+const char *clfd_family_name(clfd_family family);
+
+/* "key=value ..." of the row, the words that an override takes. Returns what snprintf would. */
+int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes);
+
+#endif
