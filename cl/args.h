@@ -46,18 +46,31 @@ typedef struct decode_args {
     clfd_arg_float scale;
 } decode_args;
 
-typedef struct merge_args {
-    clfd_arg_long o_offset;                     /* floats: states [row][slot][dim] */
-    clfd_arg_long stat0_offset, stat1_offset;   /* floats: [row][slot]; S, or m and l */
-    clfd_arg_long out_offset, out_batch, out_token, out_head;
+/* Where a merge writes the statistics of its rows. */
+typedef struct merge_stats_args {
     clfd_arg_long lse_offset, m_offset, l_offset;
+    clfd_arg_int has_lse, has_ml;
+} merge_stats_args;
+
+typedef struct merge_args {
+    clfd_arg_long o_offset;                   /* floats: states [row][slot][dim] */
+    clfd_arg_long stat0_offset, stat1_offset; /* floats: [row][slot]; S, or m and l */
+    clfd_arg_long out_offset, out_batch, out_token, out_head;
     clfd_arg_long kv_lens_offset;
+    merge_stats_args stats;
     split_args split;           /* which slots of a row are in use */
     clfd_arg_int num_rows;      /* batch * q_len * num_q_heads */
     clfd_arg_int q_len, num_q_heads;
     clfd_arg_int partial_slots; /* the stride of slot */
     clfd_arg_int all_slots;     /* 1: every slot is in use, whatever the lengths (clfd_enqueue_merge) */
-    clfd_arg_int has_lse, has_ml;
+    clfd_arg_int padding;
 } merge_args;
+
+typedef struct merge_pair_args {
+    clfd_arg_long o1_offset, stat0_1_offset, stat1_1_offset;
+    clfd_arg_long o2_offset, stat0_2_offset, stat1_2_offset;
+    clfd_arg_long out_offset;
+    merge_stats_args stats;
+} merge_pair_args;
 
 #endif

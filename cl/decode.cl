@@ -42,28 +42,28 @@ typedef struct decode_item {
 
 typedef struct decode_row {
     int query, head;
-    int limit; /* keys that this row may see: those below; 0 for a row past the last one */
+    int limit; /* keys that this row may see: those below */
 } decode_row;
 
-/* A row of the block. Rows past the last one see nothing and are not stored. */
-inline decode_row decode_find_row(const decode_args *args, const decode_item *item, int r)
+/* A row of the block. Rows past the last one repeat it and are not stored. */
+static inline decode_row decode_find_row(const decode_args *args, const decode_item *item, int r)
 {
-    const int x = item->first_row + r, last = args->q_len * args->ratio - 1;
+    const int x = min(item->first_row + r, args->q_len * args->ratio - 1);
     decode_row row;
-    row.query = min(x, last) / args->ratio;
-    row.head = item->kv_head * args->ratio + min(x, last) % args->ratio;
-    row.limit = x > last ? 0 : score_limit(args, item->kv_len, row.query);
+    row.query = x / args->ratio;
+    row.head = item->kv_head * args->ratio + x % args->ratio;
+    row.limit = score_limit(args, item->kv_len, row.query);
     return row;
 }
 
-inline bool decode_row_exists(const decode_args *args, const decode_item *item, int r)
+static inline bool decode_row_exists(const decode_args *args, const decode_item *item, int r)
 {
     return item->first_row + r < args->q_len * args->ratio;
 }
 
 /* Item `index` of the grid: passes vary fastest, so that those that share a split run together and share the cache.
  * False where the split owns no tokens and has nothing to write. */
-inline bool decode_find_item(const decode_args *args, const __global int *kv_lens, uint index, decode_item *item)
+static inline bool decode_find_item(const decode_args *args, const __global int *kv_lens, uint index, decode_item *item)
 {
     const int pass = index % (uint)args->passes;
     index /= (uint)args->passes;
@@ -76,26 +76,26 @@ inline bool decode_find_item(const decode_args *args, const __global int *kv_len
     /* A sequence without keys still has split 0: somebody must write its empty state. */
     if (item->split >= max(split_count(&args->split, item->kv_len), 1))
         return false;
-    const decode_row last = decode_find_row(args, item, min(DECODE_ROWS, args->q_len * args->ratio - item->first_row) - 1);
+    const decode_row last = decode_find_row(args, item, DECODE_ROWS - 1);
     item->begin = split_begin(&args->split, item->kv_len, item->split);
     item->end = min(split_begin(&args->split, item->kv_len, item->split + 1), last.limit);
     return true;
 }
 
-inline long decode_q_index(const decode_args *args, const decode_item *item, const decode_row *row)
+static inline long decode_q_index(const decode_args *args, const decode_item *item, const decode_row *row)
 {
     return args->q_offset + item->batch * args->q_batch + row->query * args->q_token + row->head * args->q_head;
 }
 
 /* Index of (row, split) among the partial states. */
-inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
+static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
 {
     const long query_row = ((long)item->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
     return query_row * args->partial_slots + item->split;
 }
 
 /* Writes element d of a row's normalised o: to out under a direct write, else to the workspace. */
-inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
+static inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
                            __global out_element *out, __global float *workspace, int d, float value)
 {
     if (args->direct)
@@ -108,7 +108,7 @@ inline void decode_store_o(const decode_args *args, const decode_item *item, con
 }
 
 /* Writes a row's statistics (m in log2 units): to lse under a direct write, else to the workspace. */
-inline void decode_store_stats(const decode_args *args, const decode_item *item, const decode_row *row,
+static inline void decode_store_stats(const decode_args *args, const decode_item *item, const decode_row *row,
                                __global float *lse, __global float *workspace, float m, float l)
 {
     if (!args->direct)

@@ -19,7 +19,7 @@ typedef struct kv_rows {
     long stride;
 } kv_rows;
 
-inline kv_rows kv_keys(const __global kv_element *k, const decode_args *args, int b, int h)
+static inline kv_rows kv_keys(const __global kv_element *k, const decode_args *args, int b, int h)
 {
     kv_rows rows;
     rows.first = k + (args->k_offset + b * args->k_batch + h * args->k_head);
@@ -27,7 +27,7 @@ inline kv_rows kv_keys(const __global kv_element *k, const decode_args *args, in
     return rows;
 }
 
-inline kv_rows kv_values(const __global kv_element *v, const decode_args *args, int b, int h)
+static inline kv_rows kv_values(const __global kv_element *v, const decode_args *args, int b, int h)
 {
     kv_rows rows;
     rows.first = v + (args->v_offset + b * args->v_batch + h * args->v_head);
@@ -35,6 +35,6 @@ inline kv_rows kv_values(const __global kv_element *v, const decode_args *args, 
     return rows;
 }
 
-inline const __global kv_element *kv_row(const kv_rows *rows, int token) { return rows->first + token * rows->stride; }
+static inline const __global kv_element *kv_row(const kv_rows *rows, int token) { return rows->first + token * rows->stride; }
 
 #endif

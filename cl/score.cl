@@ -15,10 +15,10 @@
 #endif
 
 /* The factor from a dot product to log2 units; computed once, applied to the fp32 score. */
-inline float score_factor(const decode_args *args) { return args->scale * STATE_LOG2E; }
+static inline float score_factor(const decode_args *args) { return args->scale * STATE_LOG2E; }
 
 /* Keys that query i of the sequence may see: those below the limit. */
-inline int score_limit(const decode_args *args, int kv_len, int query)
+static inline int score_limit(const decode_args *args, int kv_len, int query)
 {
 #if SCORE_CAUSAL
     return max(kv_len - args->q_len + query + 1, 0);

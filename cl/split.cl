@@ -7,13 +7,13 @@
 #include "args.h"
 
 /* Tokens of sequence b, clamped to what the host validated the buffers for. */
-inline int split_kv_len(const split_args *args, const __global int *kv_lens, long index)
+static inline int split_kv_len(const split_args *args, const __global int *kv_lens, long index)
 {
     return args->has_kv_lens ? clamp(kv_lens[index], 0, args->max_kv_len) : args->max_kv_len;
 }
 
 /* Splits of a sequence that own at least one token. */
-inline int split_count(const split_args *args, int kv_len)
+static inline int split_count(const split_args *args, int kv_len)
 {
     if (args->split_tokens > 0)
         return kv_len / args->split_tokens + (kv_len % args->split_tokens != 0);
@@ -21,7 +21,7 @@ inline int split_count(const split_args *args, int kv_len)
 }
 
 /* First token of split `split`; the first token of split + 1 ends it. */
-inline int split_begin(const split_args *args, int kv_len, int split)
+static inline int split_begin(const split_args *args, int kv_len, int split)
 {
     if (args->split_tokens > 0)
         return (int)min((long)split * args->split_tokens, (long)kv_len);

@@ -34,7 +34,7 @@
 /* 2^x for x <= 0: 1 at 0, exactly 0 below 2^-125 and at -inf, NaN at NaN, relative error below 2e-7. Adding 1.5 * 2^23
  * rounds x to an integer in the low bits; the polynomial is the minimax fit of 2^f on [-0.5, 0.5]. */
 #define STATE_EXP2_POLY(name, real, integer, as_real, as_integer)                                                      \
-    inline real name(real x)                                                                                           \
+    static inline real name(real x)                                                                                           \
     {                                                                                                                  \
         const real shifted = x + 12582912.0f;                                                                          \
         const real f = x - (shifted - 12582912.0f);                                                                    \
@@ -52,11 +52,11 @@ STATE_EXP2_POLY(state_exp2_poly, float, int, as_float, as_int)
 STATE_EXP2_POLY(state_exp2_poly8, float8, int8, as_float8, as_int8)
 STATE_EXP2_POLY(state_exp2_poly16, float16, int16, as_float16, as_int16)
 
-inline float state_exp2(float x)
+static inline float state_exp2(float x)
 {
 #if CLFD_PTX
     float y;
-    __asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #elif STATE_POLY
     return state_exp2_poly(x);
@@ -66,29 +66,29 @@ inline float state_exp2(float x)
 }
 
 /* The weight 2^(e - max) of a state or score e under the maximum of its set: 0 for the empty one, 1 at the maximum. */
-inline float state_weight(float e, float max)
+static inline float state_weight(float e, float max)
 {
     return e == -INFINITY ? 0.0f : e == max ? (e == INFINITY ? NAN : 1.0f) : state_exp2(e - max);
 }
 
 /* What to subtract from scores under a running maximum that may still be empty. */
-inline float state_base(float m) { return m == -INFINITY ? 0.0f : m; }
+static inline float state_base(float m) { return m == -INFINITY ? 0.0f : m; }
 
 /* log2 units to natural ones. Written as fma so that no compiler contracts the product into a later sum: a direct write
  * and a merge of one then round alike. */
-inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
+static inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
 
 /* S = m + log l, m natural. */
-inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + log(l); }
+static inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + log(l); }
 
 /* o / l, element by element; the empty state's o is 0. A multiplication by 1/l would do, but one rounding is free. */
-inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f : o / l; }
+static inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f : o / l; }
 
 /* Writes the statistics of a partial state; m in log2 units. */
-inline void state_store(__global float *stats, long index, long stride, float m, float l)
+static inline void state_store(__global float *stats, long index, long stride, float m, float l)
 {
 #if STATE_MLO
-    stats[index] = l == 0.0f ? -INFINITY : state_natural(m);
+    stats[index] = l == 0.0f ? -INFINITY : l == l ? state_natural(m) : NAN;
     stats[index + stride] = l;
 #else
     stats[index] = state_lse(state_natural(m), l);
@@ -97,19 +97,21 @@ inline void state_store(__global float *stats, long index, long stride, float m,
 
 /* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or
  * +inf in either, comes back as a NaN weight. */
-inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
+static inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
 {
     const float e = stat0[index];
 #if STATE_MLO
-    const float l = e == -INFINITY ? 0.0f : stat1[index];
-    return (float2)(l == 0.0f ? -INFINITY : e, e < INFINITY && l < INFINITY ? l : NAN);
+    const float l = stat1[index];
+    if (e == -INFINITY || l == 0.0f)
+        return (float2)(-INFINITY, e == e && l == l ? 0.0f : NAN);
+    return (float2)(e, e < INFINITY && l < INFINITY ? l : NAN);
 #else
     return (float2)(e, e < INFINITY ? (e == -INFINITY ? 0.0f : 1.0f) : NAN);
 #endif
 }
 
 /* The share of a loaded state in a set with maximum exponent max (natural units). */
-inline float state_share(float2 state, float max)
+static inline float state_share(float2 state, float max)
 {
     return state.y == 0.0f ? 0.0f : state.x == max ? state.y : state_exp2((state.x - max) * STATE_LOG2E) * state.y;
 }

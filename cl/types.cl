@@ -46,17 +46,17 @@ typedef float out_element;
 typedef ushort out_element;
 #endif
 
-inline float bf16_to_float(ushort bits) { return as_float((uint)bits << 16); }
+static inline float bf16_to_float(ushort bits) { return as_float((uint)bits << 16); }
 
 /* Round to nearest even on the bits; a NaN is made quiet, so that its payload cannot round to infinity. */
-inline ushort float_to_bf16(float value)
+static inline ushort float_to_bf16(float value)
 {
     const uint bits = as_uint(value);
     const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded >> 16);
 }
 
-inline float q_load(const __global q_element *q, long index)
+static inline float q_load(const __global q_element *q, long index)
 {
 #if Q_TYPE == TYPE_F32
     return q[index];
@@ -67,7 +67,7 @@ inline float q_load(const __global q_element *q, long index)
 #endif
 }
 
-inline void out_store(__global out_element *out, long index, float value)
+static inline void out_store(__global out_element *out, long index, float value)
 {
 #if OUT_TYPE == TYPE_F32
     out[index] = value;
@@ -85,7 +85,7 @@ typedef float8 kv_raw8;
 typedef uint4 kv_raw8;
 #endif
 
-inline kv_raw8 kv_load8(const __global kv_element *row, int index)
+static inline kv_raw8 kv_load8(const __global kv_element *row, int index)
 {
 #if KV_TYPE == TYPE_F32 && KV_ALIGNED
     const __global float4 *pair = (const __global float4 *)(row + index);
@@ -100,11 +100,11 @@ inline kv_raw8 kv_load8(const __global kv_element *row, int index)
 }
 
 /* Two packed f16 to float. vload_half needs no cl_khr_fp16; where PTX is there one conversion per element is certain. */
-inline float2 half2_to_float2(uint pair)
+static inline float2 half2_to_float2(uint pair)
 {
 #if CLFD_PTX
     float2 value;
-    __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
           : "=f"(value.x), "=f"(value.y)
           : "r"(pair));
     return value;
@@ -113,7 +113,7 @@ inline float2 half2_to_float2(uint pair)
 #endif
 }
 
-inline float8 kv_unpack8(kv_raw8 raw)
+static inline float8 kv_unpack8(kv_raw8 raw)
 {
 #if KV_TYPE == TYPE_F32
     return raw;

@@ -1,0 +1,96 @@
+#include "plan/schedule.h"
+
+#define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static uint64_t round_up(uint64_t value, uint64_t step) { return ceil_div(value, step) * step; }
+
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* Rows per block: as few as give the same number of passes over K and V, so that no block is mostly empty, but never
+ * fewer than the query heads that share a KV head, up to the family's limit. */
+static uint32_t rows_per_block(uint32_t rows, uint32_t ratio, uint32_t limit)
+{
+    const uint32_t passes = (uint32_t)ceil_div(rows, min_u32(rows, limit));
+    return max_u32((uint32_t)ceil_div(rows, passes), min_u32(ratio, limit));
+}
+
+/* AUTO: enough splits to give every compute unit its work-groups, none shorter than is worth a merge. */
+static uint32_t auto_splits(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                            uint32_t passes)
+{
+    const uint64_t items = (uint64_t)attention->max_batch * attention->num_kv_heads * passes;
+    const uint64_t wanted = (uint64_t)caps->compute_units * tuning->groups_per_unit;
+    const uint64_t most = ceil_div(attention->expected_kv_len, tuning->min_split);
+    const uint64_t splits = wanted / items;
+
+    return (uint32_t)(splits < 1 ? 1 : splits < most ? splits : most);
+}
+
+uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_tuning *tuning, uint32_t kv_len)
+{
+    uint32_t splits;
+
+    if (schedule->split_tokens > 0)
+        splits = (uint32_t)ceil_div(kv_len, schedule->split_tokens);
+    else
+        splits = min_u32(schedule->num_splits, (uint32_t)ceil_div(kv_len, tuning->split_tile));
+    return max_u32(splits, 1);
+}
+
+/* Work-items of the merge kernels: whole rows of 4-dim quads on GPUs, single work-items on CPUs, whose rows are loops. */
+static uint32_t merge_work_group(const clfd_caps *caps)
+{
+    const uint32_t wanted = (caps->type & CL_DEVICE_TYPE_GPU) != 0 ? 64 : 1;
+    uint32_t size = 1;
+
+    while (size * 2 <= min_u32(wanted, caps->max_work_group))
+        size *= 2;
+    return size;
+}
+
+clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                               clfd_schedule *schedule, const clfd_logger *logger)
+{
+    const uint32_t ratio = attention->num_q_heads / attention->num_kv_heads;
+    const uint32_t stats = attention->partial == CLFD_PARTIAL_MLO ? 2 : 1;
+    clfd_schedule s = {0};
+
+    s.ratio = ratio;
+    s.rows = rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
+    s.passes = (uint32_t)ceil_div((uint64_t)attention->q_len * ratio, s.rows);
+    s.num_rows = (uint64_t)attention->max_batch * attention->q_len * attention->num_q_heads;
+    s.merge_work_group = merge_work_group(caps);
+    if (attention->split_policy == CLFD_SPLIT_TOKENS)
+        s.split_tokens = attention->split_size;
+    else if (attention->split_policy == CLFD_SPLIT_COUNT)
+        s.num_splits = attention->split_size;
+    else
+        s.num_splits = auto_splits(caps, attention, tuning, s.passes);
+    s.grid_splits = clfd_schedule_splits(&s, tuning, attention->max_kv_len);
+
+    /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
+    const uint64_t items = (uint64_t)attention->max_batch * attention->num_kv_heads * s.passes;
+    if (items > MAX_GROUPS / s.grid_splits || s.num_rows > MAX_GROUPS)
+        return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
+                         "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",
+                         (unsigned long long)items, s.grid_splits, (unsigned long long)MAX_GROUPS);
+    s.workspace_bytes = CLFD_CONTROL_BYTES;
+    if (s.grid_splits > 1) {
+        const uint64_t slots = s.num_rows * s.grid_splits;
+        s.partial_o_offset = CLFD_CONTROL_BYTES;
+        s.stats_offset = s.partial_o_offset + slots * attention->head_dim_v * sizeof(float);
+        s.stats_bytes = round_up(slots * sizeof(float), CLFD_WORKSPACE_ALIGNMENT);
+        s.workspace_bytes = s.stats_offset + stats * s.stats_bytes;
+    }
+    if (s.workspace_bytes > caps->max_alloc_bytes || s.workspace_bytes > SIZE_MAX)
+        return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
+                         "the workspace needs %llu bytes (%llu rows, %u splits); the device allocates at most %llu",
+                         (unsigned long long)s.workspace_bytes, (unsigned long long)s.num_rows, s.grid_splits,
+                         (unsigned long long)caps->max_alloc_bytes);
+    *schedule = s;
+    return CLFD_SUCCESS;
+}

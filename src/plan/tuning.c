@@ -1,0 +1,295 @@
+#include "plan/tuning.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES CLFD_FAMILY_LANES
+#define VECTOR CLFD_FAMILY_VECTOR
+
+static const struct shipped_row {
+    cl_device_type type;
+    clfd_exchange exchange;
+    uint32_t max_head_dim, max_rows;
+    clfd_tuning tuning;
+} table[] = {
+#include "plan/tuning_table.inc"
+};
+#define NUM_SHIPPED (sizeof table / sizeof table[0])
+
+static const char *const family_names[CLFD_NUM_FAMILIES] = {
+    [CLFD_FAMILY_VECTOR] = "decode_vector",
+    [CLFD_FAMILY_LANES] = "decode_lanes",
+};
+
+static const char *const exchange_names[] = {
+    [CLFD_EXCHANGE_LOCAL] = "local",
+    [CLFD_EXCHANGE_SUB_GROUP] = "sub_group",
+    [CLFD_EXCHANGE_PTX] = "ptx",
+};
+#define NUM_EXCHANGES (sizeof exchange_names / sizeof exchange_names[0])
+
+/* The numbers of a row: the name that an override and describe use, and the values that a kernel can be built with. */
+static const struct field {
+    const char *name;
+    size_t offset;
+    uint32_t min, max;
+    bool power_of_two;
+    unsigned families; /* bit per family that has the field */
+} fields[] = {
+#define FIELD(name, member, min, max, power, families) {name, offsetof(clfd_tuning, member), min, max, power, families}
+    FIELD("wg", work_group, 1, 1024, true, 3),
+    FIELD("lanes", lanes, 8, 32, true, 1u << LANES),
+    FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
+    FIELD("width", width, 8, 16, true, 1u << VECTOR),
+    FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
+    FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
+    FIELD("rows", rows, 1, 8, false, 3),
+    FIELD("groups", groups_per_unit, 1, 64, false, 3),
+    FIELD("min_split", min_split, 1, 1u << 20, false, 3),
+    FIELD("split_tile", split_tile, 1, 1u << 20, true, 3),
+#undef FIELD
+};
+#define NUM_FIELDS (sizeof fields / sizeof fields[0])
+
+static uint32_t get_field(const clfd_tuning *tuning, const struct field *field)
+{
+    uint32_t value;
+
+    memcpy(&value, (const char *)tuning + field->offset, sizeof value);
+    return value;
+}
+
+static void set_field(clfd_tuning *tuning, const struct field *field, uint32_t value)
+{
+    memcpy((char *)tuning + field->offset, &value, sizeof value);
+}
+
+static bool exchange_available(const clfd_caps *caps, uint32_t exchange)
+{
+    switch (exchange) {
+    case CLFD_EXCHANGE_PTX:
+        return caps->ptx;
+    case CLFD_EXCHANGE_SUB_GROUP:
+        return caps->sub_groups && caps->shuffle;
+    default:
+        return true;
+    }
+}
+
+/* Local memory of cl/decode_lanes.cl for the widest block, in bytes: the sums of a step or the fold, the statistics, and
+ * q where it does not fit in registers. */
+static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attention *attention)
+{
+    const uint64_t wg = tuning->work_group, lanes = tuning->lanes;
+    const uint64_t fold_stride = wg + lanes, fold_chunks = 4096 / (8 * fold_stride);
+    const uint64_t fold = (fold_chunks > 1 ? fold_chunks : 1) * 8 * fold_stride;
+    const uint64_t sums = tuning->exchange == CLFD_EXCHANGE_LOCAL ? 8 * tuning->unroll * wg : 0;
+    const uint64_t lane_chunks = (attention->head_dim / 8 + lanes - 1) / lanes;
+    const uint64_t q = tuning->rows * lane_chunks > 8 ? tuning->rows * lane_chunks * lanes * 8 : 0;
+
+    return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + q) * sizeof(float);
+}
+
+/* Why a row cannot run on a device, or NULL. */
+static const char *refusal(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    if (tuning->work_group > caps->max_work_group)
+        return "wg exceeds the device's work-group limit";
+    if (tuning->family != CLFD_FAMILY_LANES)
+        return NULL;
+    if (tuning->lanes > tuning->work_group)
+        return "lanes exceeds wg";
+    if (tuning->rows > tuning->lanes)
+        return "rows exceeds lanes";
+    if (tuning->exchange == CLFD_EXCHANGE_PTX && tuning->work_group < 32)
+        return "exchange=ptx needs wg of at least 32";
+    if (!exchange_available(caps, tuning->exchange))
+        return "exchange is not available on the device, or disabled";
+    if (lanes_local_bytes(tuning, attention) > caps->local_mem_bytes)
+        return "local memory is too small";
+    return NULL;
+}
+
+const char *clfd_family_name(clfd_family family) { return family_names[family]; }
+
+int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes)
+{
+    int length = 0;
+
+    for (size_t i = 0; i < NUM_FIELDS; i++) {
+        const size_t used = (size_t)length < bytes ? (size_t)length : bytes;
+        if ((fields[i].families >> tuning->family & 1u) != 0)
+            length += snprintf(text + used, bytes - used, "%s%s=%u", length > 0 ? " " : "", fields[i].name,
+                               get_field(tuning, &fields[i]));
+    }
+    if (tuning->family == CLFD_FAMILY_LANES) {
+        const size_t used = (size_t)length < bytes ? (size_t)length : bytes;
+        length += snprintf(text + used, bytes - used, " exchange=%s", exchange_names[tuning->exchange]);
+    }
+    return length;
+}
+
+/* ---- Overrides --------------------------------------------------------------------------------------------------- */
+
+/* A word of an override, "key=value", cut in two. */
+typedef struct word {
+    char key[32], value[32];
+} word;
+
+/* Reads the next word of *text. False at the end; a word that is none has an empty key. */
+static bool next_word(const char **text, word *w)
+{
+    const char *begin = *text + strspn(*text, " ");
+    const size_t length = strcspn(begin, " ");
+    const char *equals = memchr(begin, '=', length);
+
+    *text = begin + length;
+    if (length == 0)
+        return false;
+    memset(w, 0, sizeof *w);
+    if (equals != NULL && (size_t)(equals - begin) < sizeof w->key && length - (size_t)(equals - begin) <= sizeof w->value) {
+        memcpy(w->key, begin, (size_t)(equals - begin));
+        memcpy(w->value, equals + 1, length - (size_t)(equals - begin) - 1);
+    }
+    return true;
+}
+
+static bool find_name(const char *const *names, size_t count, const char *value, uint32_t *index)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], value) == 0) {
+            *index = (uint32_t)i;
+            return true;
+        }
+    return false;
+}
+
+/* family= and exchange= of an override, which choose the row that the other words change; -1 where absent. */
+typedef struct wish {
+    int64_t family, exchange;
+} wish;
+
+static clfd_status read_wish(const char *text, wish *wanted, const clfd_logger *logger)
+{
+    word w;
+    uint32_t index;
+
+    wanted->family = wanted->exchange = -1;
+    for (const char *at = text; next_word(&at, &w);) {
+        if (strcmp(w.key, "family") == 0) {
+            if (!find_name(family_names, CLFD_NUM_FAMILIES, w.value, &index))
+                return clfd_fail(logger, CLFD_ERROR_TUNING,
+                                 "tuning family is \"%s\"; it must be decode_vector or decode_lanes", w.value);
+            wanted->family = index;
+        } else if (strcmp(w.key, "exchange") == 0) {
+            if (!find_name(exchange_names, NUM_EXCHANGES, w.value, &index))
+                return clfd_fail(logger, CLFD_ERROR_TUNING,
+                                 "tuning exchange is \"%s\"; it must be local, sub_group or ptx", w.value);
+            wanted->exchange = index;
+        }
+    }
+    return CLFD_SUCCESS;
+}
+
+static clfd_status apply_word(const word *w, clfd_tuning *tuning, const clfd_logger *logger)
+{
+    char *end;
+
+    if (strcmp(w->key, "family") == 0 || strcmp(w->key, "exchange") == 0)
+        return CLFD_SUCCESS;
+    for (size_t i = 0; i < NUM_FIELDS; i++) {
+        const struct field *field = &fields[i];
+        if (strcmp(w->key, field->name) != 0)
+            continue;
+        if ((field->families >> tuning->family & 1u) == 0)
+            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; %s has no %s", w->key, w->value,
+                             family_names[tuning->family], w->key);
+        const unsigned long value = strtoul(w->value, &end, 10);
+        if (w->value[0] < '0' || w->value[0] > '9' || *end != '\0' || value < field->min || value > field->max ||
+            (field->power_of_two && (value & (value - 1)) != 0))
+            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; it must be %s from %u to %u", w->key, w->value,
+                             field->power_of_two ? "a power of two" : "a number", field->min, field->max);
+        set_field(tuning, field, (uint32_t)value);
+        return CLFD_SUCCESS;
+    }
+    return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%s=%s\"; it is no key=value of a tuning row",
+                     w->key, w->value);
+}
+
+/* ---- Looking up -------------------------------------------------------------------------------------------------- */
+
+static bool row_serves(const struct shipped_row *row, const clfd_attention *attention, uint32_t rows)
+{
+    return attention->head_dim <= row->max_head_dim && attention->head_dim_v <= row->max_head_dim &&
+           rows <= row->max_rows;
+}
+
+/* Query rows that share a KV head, as far as blocks go. */
+static uint32_t block_rows(const clfd_attention *attention)
+{
+    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
+    return rows < 8 ? (uint32_t)rows : 8;
+}
+
+static clfd_status override_row(const clfd_caps *caps, const clfd_attention *attention, clfd_tuning *tuning,
+                                const clfd_logger *logger)
+{
+    const uint32_t rows = block_rows(attention);
+    const char *reason;
+    wish wanted;
+    word w;
+    size_t i;
+    clfd_status status = read_wish(attention->tuning, &wanted, logger);
+
+    if (status != CLFD_SUCCESS)
+        return status;
+    for (i = 0; i < NUM_SHIPPED; i++) {
+        const struct shipped_row *row = &table[i];
+        const bool asked = wanted.family >= 0 || wanted.exchange >= 0;
+        if (asked ? (wanted.family < 0 || wanted.family == (int64_t)row->tuning.family) &&
+                        (wanted.exchange < 0 || (wanted.exchange == (int64_t)row->tuning.exchange &&
+                                                 row->tuning.family == CLFD_FAMILY_LANES)) &&
+                        exchange_available(caps, row->tuning.exchange)
+                  : (row->type & caps->type) != 0 && refusal(caps, attention, &row->tuning) == NULL)
+            if (row_serves(row, attention, rows))
+                break;
+    }
+    if (i == NUM_SHIPPED)
+        return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" matches no tuning row that this device can run",
+                         attention->tuning);
+    *tuning = table[i].tuning;
+    for (const char *at = attention->tuning; next_word(&at, &w);)
+        if ((status = apply_word(&w, tuning, logger)) != CLFD_SUCCESS)
+            return status;
+    if ((reason = refusal(caps, attention, tuning)) != NULL)
+        return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" cannot run here: %s", attention->tuning, reason);
+    return CLFD_SUCCESS;
+}
+
+clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *attention,
+                                   clfd_tuning rows[CLFD_MAX_CANDIDATES], size_t *count, const clfd_logger *logger)
+{
+    *count = 0;
+    if (attention->tuning != NULL && attention->tuning[strspn(attention->tuning, " ")] != '\0') {
+        const clfd_status status = override_row(caps, attention, &rows[0], logger);
+        *count = status == CLFD_SUCCESS;
+        return status;
+    }
+    for (size_t i = 0; i < NUM_SHIPPED; i++) {
+        const struct shipped_row *row = &table[i];
+        if ((row->type & caps->type) == 0 || !exchange_available(caps, row->exchange) ||
+            !row_serves(row, attention, block_rows(attention)) || refusal(caps, attention, &row->tuning) != NULL)
+            continue;
+        /* The last place is kept for the reference row. */
+        if (*count == CLFD_MAX_CANDIDATES - 1 && i + 1 < NUM_SHIPPED)
+            continue;
+        rows[*count] = row->tuning;
+        if (rows[*count].family == CLFD_FAMILY_VECTOR && caps->float_width >= 16)
+            rows[*count].width = 16;
+        if (!caps->prefetch)
+            rows[*count].prefetch = 0;
+        (*count)++;
+    }
+    return CLFD_SUCCESS;
+}
