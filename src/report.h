@@ -7,9 +7,9 @@
 #define CLFD_MESSAGE_BYTES 1024
 
 #if defined(__GNUC__)
-#define CLFD_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define CLFD_PRINTF(string, first) __attribute__((format(printf, string, first)))
 #else
-#define CLFD_PRINTF(format, first)
+#define CLFD_PRINTF(string, first)
 #endif
 
 /* Formats the sentence, hands it to the logger at level ERROR, returns `status`. logger may be NULL.
