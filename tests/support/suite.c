@@ -1,0 +1,19 @@
+#include "suite.h"
+#include <stdlib.h>
+
+int run_suite(const char *name, const TTest *const *tests, size_t count)
+{
+    Suite *suite = suite_create(name);
+    TCase *group = tcase_create(name);
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, group);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(group, tests[i]);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
