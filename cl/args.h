@@ -49,7 +49,7 @@ typedef struct decode_args {
 /* Where a merge writes the statistics of its rows. */
 typedef struct merge_stats_args {
     clfd_arg_long lse_offset, m_offset, l_offset;
-    clfd_arg_int has_lse, has_ml;
+    clfd_arg_int has_lse, has_m, has_l, padding;
 } merge_stats_args;
 
 typedef struct merge_args {

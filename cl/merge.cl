@@ -54,10 +54,10 @@ static inline void merge_write_stats(const merge_stats_args *args, __global floa
 {
     if (args->has_lse)
         lse[args->lse_offset + row] = state_lse(total.max, total.sum);
-    if (args->has_ml) {
+    if (args->has_m)
         m[args->m_offset + row] = total.sum == total.sum ? total.max : NAN;
+    if (args->has_l)
         l[args->l_offset + row] = total.sum;
-    }
 }
 
 /* States are [row][slot]; row = (sequence * q_len + query) * num_q_heads + head. */

@@ -1,0 +1,114 @@
+#include "run/context.h"
+#include "run/devices.h"
+#include "struct_size.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* CLFD_SUCCESS where `device` is one of the context's. */
+static clfd_status check_membership(cl_context context, cl_device_id device, const clfd_logger *logger)
+{
+    cl_device_id *devices = NULL;
+    clfd_status status;
+    size_t bytes = 0;
+
+    CLFD_TRY_CL(logger, clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes),
+                "clGetContextInfo(CL_CONTEXT_DEVICES)");
+    if ((devices = malloc(bytes + 1)) == NULL)
+        return clfd_fail(logger, CLFD_ERROR_HOST_MEMORY, "no memory for %zu bytes of device list", bytes);
+    CLFD_TRY_CL(logger, clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices, NULL),
+                "clGetContextInfo(CL_CONTEXT_DEVICES)");
+    status = CLFD_ERROR_DEVICE_CONTEXT;
+    for (size_t i = 0; i < bytes / sizeof devices[0]; i++)
+        if (devices[i] == device)
+            status = CLFD_SUCCESS;
+    if (status != CLFD_SUCCESS)
+        clfd_fail(logger, status, "the device is none of the %zu of the cl_context", bytes / sizeof devices[0]);
+done:
+    free(devices);
+    return status;
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = malloc(strlen(text) + 1);
+    return copy != NULL ? strcpy(copy, text) : NULL;
+}
+
+/* Fills a zeroed context but for the reference to the cl_context. */
+static clfd_status fill(clfd_context *made, cl_context context, cl_device_id device, const clfd_logger *logger)
+{
+    const char *const folder = clfd_environment("CLFD_KERNEL_DIR");
+    const char *unsupported;
+    clfd_status status = check_membership(context, device, logger);
+
+    if (status != CLFD_SUCCESS ||
+        (status = clfd_caps_read(device, clfd_environment("CLFD_DISABLE"), &made->caps, logger)) != CLFD_SUCCESS)
+        return status;
+    if ((unsupported = clfd_caps_unsupported(&made->caps)) != NULL)
+        return clfd_fail(logger, CLFD_ERROR_DEVICE_UNSUPPORTED, "clfd cannot use the device: %s", unsupported);
+    if (folder != NULL && (made->kernel_folder = copy_text(folder)) == NULL)
+        return clfd_fail(logger, CLFD_ERROR_HOST_MEMORY, "no memory for CLFD_KERNEL_DIR, \"%s\"", folder);
+    made->cl = context;
+    made->device = device;
+    made->logger = *logger;
+    atomic_init(&made->references, 1);
+    return CLFD_SUCCESS;
+}
+
+clfd_status clfd_context_create(cl_context context, cl_device_id device, const clfd_context_options *options,
+                                clfd_context **created)
+{
+    clfd_context_options known = {.struct_size = sizeof known};
+    clfd_context *made = NULL;
+    clfd_status status = CLFD_SUCCESS;
+
+    if (options != NULL)
+        status = clfd_read_struct(options, &known, sizeof known, "clfd_context_options", &options->logger);
+    if (status != CLFD_SUCCESS)
+        return status;
+    if (context == NULL || device == NULL || created == NULL)
+        return clfd_fail(&known.logger, CLFD_ERROR_NULL_ARGUMENT, "clfd_context_create: %s is NULL",
+                         context == NULL  ? "context"
+                         : device == NULL ? "device"
+                                          : "created");
+    if ((made = calloc(1, sizeof *made)) == NULL)
+        return clfd_fail(&known.logger, CLFD_ERROR_HOST_MEMORY, "no memory for a clfd_context");
+    if ((status = fill(made, context, device, &known.logger)) != CLFD_SUCCESS ||
+        (status = clfd_cache_init(&made->programs)) != CLFD_SUCCESS)
+        goto failed;
+    if ((status = clRetainContext(context)) != CL_SUCCESS) {
+        clfd_fail_cl(&known.logger, status, "clRetainContext");
+        clfd_cache_clear(&made->programs);
+        goto failed;
+    }
+    *created = made;
+    return CLFD_SUCCESS;
+failed:
+    free(made->kernel_folder);
+    free(made);
+    return status;
+}
+
+void clfd_context_retain(clfd_context *context)
+{
+    if (context != NULL)
+        atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+}
+
+void clfd_context_release(clfd_context *context)
+{
+    if (context == NULL || atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1)
+        return;
+    clfd_cache_clear(&context->programs);
+    clReleaseContext(context->cl);
+    free(context->kernel_folder);
+    free(context);
+}
+
+clfd_status clfd_context_info(const clfd_context *context, clfd_device_info *info)
+{
+    if (context == NULL || info == NULL)
+        return context == NULL ? CLFD_ERROR_NULL_ARGUMENT
+                               : clfd_fail(&context->logger, CLFD_ERROR_NULL_ARGUMENT, "clfd_context_info: info is NULL");
+    return clfd_device_info_of(context->device, &context->caps, info, &context->logger);
+}

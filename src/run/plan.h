@@ -1,0 +1,19 @@
+/* plan.h - what a clfd_plan holds: all of it fixed at creation. */
+#ifndef CLFD_RUN_PLAN_H
+#define CLFD_RUN_PLAN_H
+
+#include "plan/schedule.h"
+#include "run/kernel.h"
+
+struct clfd_plan {
+    atomic_uint references;
+    clfd_context *context;
+    clfd_attention attention; /* complete */
+    clfd_tuning tuning;
+    clfd_schedule schedule;
+    clfd_kernel decode;
+    clfd_kernel merge; /* absent where every row has one split */
+    char description[512];
+};
+
+#endif
