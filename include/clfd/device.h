@@ -55,11 +55,12 @@ CLFD_API clfd_status clfd_list_devices(clfd_device_info *infos, size_t capacity,
  *     "gpu" "cpu" "accelerator" a type
  *     "nvidia"                  a case-insensitive fragment of vendor, name or platform name
  *     "type=gpu,vendor=nvidia,name=H200,platform=cuda,mem>=16G,index=1"
- *                               all of the pairs must hold; mem takes K, M, G or T (powers of 1024);
- *                               index picks from what the other pairs leave, counted from 0
+ *                               all of the pairs must hold, each at most once; vendor, name and platform are
+ *                               fragments; mem takes K, M, G or T (powers of 1024); index picks from what the other
+ *                               pairs leave, counted from 0; a type word may stand for its pair: "cpu,index=1"
  * With spec NULL the environment variable CLFD_DEVICE is used; if that is unset or empty too, the best device wins: one
- * that clfd supports before one that it does not, then GPU over other types, then more memory, then PoCL over other
- * CPU implementations, then the first.
+ * that clfd supports before one that it does not, then GPU over other types, then more memory (of its own: CPUs share
+ * the host's and count as equal), then PoCL over other CPU implementations, then the first.
  *
  * CLFD_ERROR_DEVICE_SPEC malformed; CLFD_ERROR_NO_DEVICE_MATCH and CLFD_ERROR_AMBIGUOUS_DEVICE list the candidates in
  * their sentence; CLFD_ERROR_NO_PLATFORM. *info is written only on success. Thread-safe. logger may be NULL. */

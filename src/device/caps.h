@@ -18,7 +18,7 @@ typedef struct clfd_caps {
     uint64_t memory_bytes, max_alloc_bytes, local_mem_bytes, cache_bytes;
     bool local_mem_dedicated;  /* CL_DEVICE_LOCAL_MEM_TYPE is CL_LOCAL */
     /* Refusals: without these no clfd kernel runs. */
-    bool inf_nan, compiler, opencl_12, little_endian;
+    bool inf_nan, int64, compiler, opencl_12, little_endian;
     /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
     bool fp16, sub_groups, shuffle, ptx, matrix, fused_merge, prefetch;
     bool buffers_over_4g;      /* buffers above 4 GiB need build_options' help */
@@ -30,10 +30,14 @@ typedef struct clfd_caps {
  * CLFD_ERROR_DISABLE_LIST; an OpenCL code where a query fails. */
 clfd_status clfd_caps_read(cl_device_id device, const char *disable, clfd_caps *caps, const clfd_logger *logger);
 
+/* Turns off what `list` names (the text of CLFD_DISABLE, or NULL), and what stands on it: shuffle on subgroups, matrix
+ * and fused_merge on ptx. Pure. CLFD_ERROR_DISABLE_LIST, with *caps untouched. */
+clfd_status clfd_caps_disable(clfd_caps *caps, const char *list, const clfd_logger *logger);
+
 /* Why clfd refuses the device, or NULL where it does not. Pure. */
 const char *clfd_caps_unsupported(const clfd_caps *caps);
 
-/* Reads the descriptive side of the same device. platform:index pairs are filled by the caller in `spec`. */
+/* Reads the descriptive side of the same device. `spec` and `family` stay empty: the caller knows them. */
 clfd_status clfd_device_describe(cl_platform_id platform, cl_device_id device, const clfd_caps *caps,
                                  clfd_device_info *info, const clfd_logger *logger);
 

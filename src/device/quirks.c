@@ -1,0 +1,80 @@
+#include "device/quirks.h"
+#include "device/text.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A row applies where everything that it names is there; NULL and 0 name nothing. */
+static const struct {
+    cl_device_type type;
+    const char *platform, *vendor; /* fragments */
+    const char *extension;         /* whole word */
+    uint32_t compute_capability;   /* at least */
+    size_t grants;                 /* the bool of clfd_caps that becomes true */
+    const char *build_option;
+    const char *reason;
+} quirks[] = {
+    {
+        .type = CL_DEVICE_TYPE_CPU,
+        .platform = "Portable Computing Language",
+        .grants = offsetof(clfd_caps, prefetch),
+        .reason = "PoCL compiles with clang, whose __builtin_prefetch reaches the processor; OpenCL's own prefetch() "
+                  "does nothing there, and Mesa's compiler aborts the process at the built-in",
+    },
+    {
+        .vendor = "NVIDIA",
+        .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .grants = offsetof(clfd_caps, ptx),
+        .reason = "NVIDIA's compiler takes inline PTX, which no extension tells, and exposes no sub-groups: shuffles "
+                  "and fast exponentials are to be had no other way",
+    },
+    {
+        .vendor = "NVIDIA",
+        .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .grants = offsetof(clfd_caps, fused_merge),
+        .reason = "fence.acq_rel.gpu orders memory across work-groups, which mem_fence of OpenCL C 1.2 does not",
+    },
+    {
+        .vendor = "NVIDIA",
+        .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .compute_capability = 8,
+        .grants = offsetof(clfd_caps, matrix),
+        .reason = "mma.sync m16n8k16 and cp.async begin with compute capability 8.0",
+    },
+    {
+        .type = CL_DEVICE_TYPE_GPU,
+        .platform = "Intel(R) OpenCL",
+        .grants = offsetof(clfd_caps, buffers_over_4g),
+        .build_option = "-cl-intel-greater-than-4GB-buffer-required",
+        .reason = "Intel's GPU compiler addresses buffers with 32-bit offsets unless told otherwise; other compilers "
+                  "refuse the option",
+    },
+};
+
+static bool applies(size_t row, const clfd_identity *identity)
+{
+    return (quirks[row].type == 0 || (quirks[row].type & identity->type) != 0) &&
+           (quirks[row].platform == NULL || clfd_text_contains(identity->platform, clfd_slice_of(quirks[row].platform))) &&
+           (quirks[row].vendor == NULL || clfd_text_contains(identity->vendor, clfd_slice_of(quirks[row].vendor))) &&
+           (quirks[row].extension == NULL || clfd_text_has_word(identity->extensions, quirks[row].extension)) &&
+           identity->compute_capability >= quirks[row].compute_capability;
+}
+
+static void append_option(clfd_caps *caps, const char *option)
+{
+    const size_t used = strlen(caps->build_options);
+
+    snprintf(caps->build_options + used, sizeof caps->build_options - used, "%s%s", used > 0 ? " " : "", option);
+}
+
+void clfd_quirks_apply(const clfd_identity *identity, clfd_caps *caps, const clfd_logger *logger)
+{
+    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
+        if (!applies(i, identity))
+            continue;
+        *(bool *)((char *)caps + quirks[i].grants) = true;
+        if (quirks[i].build_option != NULL)
+            append_option(caps, quirks[i].build_option);
+        clfd_note(logger, CLFD_LOG_INFO, "quirk in force: %s", quirks[i].reason);
+    }
+}
