@@ -12,6 +12,7 @@
 #define MAX_KV_LEN 0x7fffffffu /* lengths are int32 on the device */
 #define MAX_STRIDE ((int64_t)1 << 48)
 #define MAX_SPLITS (1u << 20)
+#define MAX_MERGE_ROWS (1u << 24) /* times 144 quads of a row: the grid stays below 2^32 work-items */
 #define DEFAULT_ALIGNMENT 16u
 #define MAX_ALIGNMENT 4096u
 
@@ -296,8 +297,9 @@ clfd_status clfd_complete_merge(const clfd_merge *given, clfd_merge *complete, c
     m.num_states = default_u32(m.num_states, 2);
     if (m.out_type == CLFD_TYPE_DEFAULT)
         m.out_type = CLFD_TYPE_F32;
-    if (m.max_rows == 0 || m.max_rows > MAX_KV_LEN)
-        return clfd_fail(logger, CLFD_ERROR_NUM_STATES, "max_rows is %u; it must be 1 to %u", m.max_rows, MAX_KV_LEN);
+    if (m.max_rows == 0 || m.max_rows > MAX_MERGE_ROWS)
+        return clfd_fail(logger, CLFD_ERROR_NUM_STATES, "max_rows is %u; it must be 1 to %u", m.max_rows,
+                         MAX_MERGE_ROWS);
     if (m.num_states > MAX_SPLITS)
         return clfd_fail(logger, CLFD_ERROR_NUM_STATES, "num_states is %u; it must be 1 to %u", m.num_states,
                          MAX_SPLITS);
