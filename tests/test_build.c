@@ -1,7 +1,7 @@
 #include "program/program.h"
 #include "support/device.h"
 #include "support/log.h"
-#include <check.h>
+#include "support/suite.h"
 #include <string.h>
 
 static cl_device_id device;
@@ -94,21 +94,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("build");
-    TCase *tests = tcase_create("build");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        built_program_has_its_kernel_and_its_options,
+        failed_build_returns_its_status_and_the_start_of_the_log,
+        failed_upgrade_is_reported_at_the_level_asked_for,
+        warnings_before_the_error_do_not_hide_it,
+        refused_options_fail_without_a_program,
+    };
 
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, built_program_has_its_kernel_and_its_options);
-    tcase_add_test(tests, failed_build_returns_its_status_and_the_start_of_the_log);
-    tcase_add_test(tests, failed_upgrade_is_reported_at_the_level_asked_for);
-    tcase_add_test(tests, warnings_before_the_error_do_not_hide_it);
-    tcase_add_test(tests, refused_options_fail_without_a_program);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite_around("build", tests, sizeof tests / sizeof tests[0], set_up, tear_down);
 }

@@ -2,7 +2,7 @@
 #include "support/device.h"
 #include "support/folder.h"
 #include "support/log.h"
-#include <check.h>
+#include "support/suite.h"
 #include <string.h>
 
 /* A context with a cache of its own. */
@@ -209,22 +209,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cache");
-    TCase *tests = tcase_create("cache");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        same_key_gives_the_same_program_and_another_key_another,
+        two_alternating_contexts_get_programs_of_their_own,
+        program_outlives_the_cache_until_its_owner_releases_it,
+        failed_build_is_not_cached,
+        missing_source_is_a_status_and_is_not_cached,
+        threads_that_ask_for_one_key_build_it_once,
+    };
 
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, same_key_gives_the_same_program_and_another_key_another);
-    tcase_add_test(tests, two_alternating_contexts_get_programs_of_their_own);
-    tcase_add_test(tests, program_outlives_the_cache_until_its_owner_releases_it);
-    tcase_add_test(tests, failed_build_is_not_cached);
-    tcase_add_test(tests, missing_source_is_a_status_and_is_not_cached);
-    tcase_add_test(tests, threads_that_ask_for_one_key_build_it_once);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite_around("cache", tests, sizeof tests / sizeof tests[0], set_up, tear_down);
 }

@@ -2,7 +2,7 @@
 #include "program/program.h"
 #include "support/folder.h"
 #include "support/log.h"
-#include <check.h>
+#include "support/suite.h"
 #include <string.h>
 
 static char folder[64];
@@ -136,24 +136,17 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("source");
-    TCase *tests = tcase_create("source");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        file_without_includes_is_only_marked,
+        missing_last_line_break_is_added,
+        file_included_twice_stands_once,
+        name_that_begins_another_is_another_file,
+        files_that_include_each_other_end,
+        only_a_quoted_include_directive_is_replaced,
+        blanks_comments_and_carriage_returns_are_allowed,
+        missing_file_is_named_with_its_folder,
+        embedded_kernels_equal_their_files,
+    };
 
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, file_without_includes_is_only_marked);
-    tcase_add_test(tests, missing_last_line_break_is_added);
-    tcase_add_test(tests, file_included_twice_stands_once);
-    tcase_add_test(tests, name_that_begins_another_is_another_file);
-    tcase_add_test(tests, files_that_include_each_other_end);
-    tcase_add_test(tests, only_a_quoted_include_directive_is_replaced);
-    tcase_add_test(tests, blanks_comments_and_carriage_returns_are_allowed);
-    tcase_add_test(tests, missing_file_is_named_with_its_folder);
-    tcase_add_test(tests, embedded_kernels_equal_their_files);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite_around("source", tests, sizeof tests / sizeof tests[0], set_up, tear_down);
 }
