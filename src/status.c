@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define NAMED(code) {code, #code}
-
+#define NAMED(code)                                                                                                    \
+    {                                                                                                                  \
+        code, #code                                                                                                    \
+    }
 
 static const struct {
     clfd_status status;

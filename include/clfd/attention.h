@@ -73,9 +73,9 @@ typedef struct clfd_attention {
     clfd_type out_type;    /* default q_type */
     uint32_t max_kv_len;   /* hard bound of every length, 1..2^31-1; sizes the workspace; required */
     uint32_t expected_kv_len; /* typical length, a hint for AUTO; default max_kv_len */
-    float scale;           /* finite; default 1 / sqrt(head_dim) */
-    uint32_t causal;       /* 1: query i sees keys up to its own position, aligned to the last key */
-    uint32_t v_from_k;     /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
+    float scale;              /* finite; default 1 / sqrt(head_dim) */
+    uint32_t causal;          /* 1: query i sees keys up to its own position, aligned to the last key */
+    uint32_t v_from_k;        /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
     clfd_layout kv_layout;
     clfd_strides q_strides;   /* default [batch][q_len][num_q_heads][head_dim] */
     clfd_strides k_strides;   /* default by kv_layout; may overlap themselves */
@@ -87,8 +87,8 @@ typedef struct clfd_attention {
     uint32_t out_alignment;
     clfd_partial partial;
     clfd_split_policy split_policy;
-    uint32_t split_size;   /* COUNT: splits; TOKENS: tokens per split, at least 1; AUTO: 0 */
-    const char *tuning;    /* NULL, or "key=value ..." that replaces fields of the tuning row: see clfd_plan_describe.
+    uint32_t split_size; /* COUNT: splits; TOKENS: tokens per split, at least 1; AUTO: 0 */
+    const char *tuning;  /* NULL, or "key=value ..." that replaces fields of the tuning row: see clfd_plan_describe.
                               Read during the call only */
 } clfd_attention;
 
@@ -97,9 +97,9 @@ typedef enum clfd_buffer_kind { CLFD_BUFFER_NONE = 0, CLFD_BUFFER_MEM = 1, CLFD_
 
 typedef struct clfd_buffer {
     clfd_buffer_kind kind;
-    cl_mem mem;         /* CLFD_BUFFER_MEM */
-    void *svm;          /* CLFD_BUFFER_SVM */
-    size_t offset;      /* bytes from the start of mem to element [0][0][0][0] */
+    cl_mem mem;    /* CLFD_BUFFER_MEM */
+    void *svm;     /* CLFD_BUFFER_SVM */
+    size_t offset; /* bytes from the start of mem to element [0][0][0][0] */
 } clfd_buffer;
 
 /* The tensors of one call. */

@@ -20,23 +20,23 @@ extern "C" {
 typedef struct clfd_device_info {
     cl_platform_id platform;
     cl_device_id device;
-    char spec[32];             /* "0:1", the index pair that selects this device while the platforms stay the same */
-    char platform_name[128];   /* CL_PLATFORM_NAME */
-    char vendor[128];          /* CL_DEVICE_VENDOR */
-    char name[256];            /* CL_DEVICE_NAME */
-    char driver[128];          /* CL_DRIVER_VERSION */
-    char opencl_c[128];        /* CL_DEVICE_OPENCL_C_VERSION */
-    char family[32];           /* kernel family that a plan would try first, or "none" */
-    char unsupported[256];     /* why clfd refuses the device; empty when it does not */
-    cl_device_type type;       /* CL_DEVICE_TYPE */
-    uint32_t compute_units;    /* CL_DEVICE_MAX_COMPUTE_UNITS */
-    uint32_t max_work_group;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
-    uint64_t memory_bytes;     /* CL_DEVICE_GLOBAL_MEM_SIZE */
-    uint64_t max_alloc_bytes;  /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
-    uint64_t local_mem_bytes;  /* CL_DEVICE_LOCAL_MEM_SIZE */
-    uint64_t cache_bytes;      /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: the last-level cache where the driver tells it */
-    uint32_t fp16;             /* 1: cl_khr_fp16 */
-    uint32_t sub_groups;       /* 1: sub-groups */
+    char spec[32];              /* "0:1", the index pair that selects this device while the platforms stay the same */
+    char platform_name[128];    /* CL_PLATFORM_NAME */
+    char vendor[128];           /* CL_DEVICE_VENDOR */
+    char name[256];             /* CL_DEVICE_NAME */
+    char driver[128];           /* CL_DRIVER_VERSION */
+    char opencl_c[128];         /* CL_DEVICE_OPENCL_C_VERSION */
+    char family[32];            /* kernel family that a plan would try first, or "none" */
+    char unsupported[256];      /* why clfd refuses the device; empty when it does not */
+    cl_device_type type;        /* CL_DEVICE_TYPE */
+    uint32_t compute_units;     /* CL_DEVICE_MAX_COMPUTE_UNITS */
+    uint32_t max_work_group;    /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
+    uint64_t memory_bytes;      /* CL_DEVICE_GLOBAL_MEM_SIZE */
+    uint64_t max_alloc_bytes;   /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint64_t local_mem_bytes;   /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t cache_bytes;       /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: the last-level cache where the driver tells it */
+    uint32_t fp16;              /* 1: cl_khr_fp16 */
+    uint32_t sub_groups;        /* 1: sub-groups */
     uint32_t sub_group_shuffle; /* 1: shuffles within a sub-group */
 } clfd_device_info;
 

@@ -115,8 +115,8 @@ typedef struct clfd_merge {
     uint32_t num_states; /* states per row, 1 and up; default 2 */
     uint32_t head_dim_v; /* a multiple of 8 from 8 to 576; required */
     clfd_partial partial;
-    clfd_type out_type;  /* default F32, which alone makes the output a state again */
-    const char *tuning;  /* as in clfd_attention */
+    clfd_type out_type; /* default F32, which alone makes the output a state again */
+    const char *tuning; /* as in clfd_attention */
 } clfd_merge;
 
 /* State arrays on the device, each contiguous. */

@@ -50,41 +50,41 @@ enum {
     CLFD_ERROR_DISABLE_LIST = CLFD_ERROR_BASE - 106,       /* CLFD_DISABLE names no known upgrade */
 
     /* The attention or merge descriptor. */
-    CLFD_ERROR_BATCH = CLFD_ERROR_BASE - 200,            /* max_batch out of range */
-    CLFD_ERROR_Q_LEN = CLFD_ERROR_BASE - 201,            /* q_len out of range */
-    CLFD_ERROR_HEADS = CLFD_ERROR_BASE - 202,            /* a head count out of range */
-    CLFD_ERROR_HEAD_RATIO = CLFD_ERROR_BASE - 203,       /* num_q_heads is no multiple of num_kv_heads */
-    CLFD_ERROR_HEAD_DIM = CLFD_ERROR_BASE - 204,         /* head_dim or head_dim_v out of range or no multiple of 8 */
-    CLFD_ERROR_TYPE = CLFD_ERROR_BASE - 205,             /* an element type that is unknown or not allowed there */
-    CLFD_ERROR_KV_LEN = CLFD_ERROR_BASE - 206,           /* max_kv_len, expected_kv_len or kv_len_bound out of range */
-    CLFD_ERROR_SCALE = CLFD_ERROR_BASE - 207,            /* scale is not finite */
-    CLFD_ERROR_OPTION = CLFD_ERROR_BASE - 208,           /* a flag is neither 0 nor 1 */
-    CLFD_ERROR_LAYOUT = CLFD_ERROR_BASE - 209,           /* an unknown layout */
-    CLFD_ERROR_STRIDE = CLFD_ERROR_BASE - 210,           /* a negative stride, or strides that overlap a written tensor */
+    CLFD_ERROR_BATCH = CLFD_ERROR_BASE - 200,      /* max_batch out of range */
+    CLFD_ERROR_Q_LEN = CLFD_ERROR_BASE - 201,      /* q_len out of range */
+    CLFD_ERROR_HEADS = CLFD_ERROR_BASE - 202,      /* a head count out of range */
+    CLFD_ERROR_HEAD_RATIO = CLFD_ERROR_BASE - 203, /* num_q_heads is no multiple of num_kv_heads */
+    CLFD_ERROR_HEAD_DIM = CLFD_ERROR_BASE - 204,   /* head_dim or head_dim_v out of range or no multiple of 8 */
+    CLFD_ERROR_TYPE = CLFD_ERROR_BASE - 205,       /* an element type that is unknown or not allowed there */
+    CLFD_ERROR_KV_LEN = CLFD_ERROR_BASE - 206,     /* max_kv_len, expected_kv_len or kv_len_bound out of range */
+    CLFD_ERROR_SCALE = CLFD_ERROR_BASE - 207,      /* scale is not finite */
+    CLFD_ERROR_OPTION = CLFD_ERROR_BASE - 208,     /* a flag is neither 0 nor 1 */
+    CLFD_ERROR_LAYOUT = CLFD_ERROR_BASE - 209,     /* an unknown layout */
+    CLFD_ERROR_STRIDE = CLFD_ERROR_BASE - 210,     /* a negative stride, or strides that overlap a written tensor */
     CLFD_ERROR_ALIGNMENT_PROMISE = CLFD_ERROR_BASE - 211, /* a promise that is no power of two, or below the element */
-    CLFD_ERROR_V_FROM_K = CLFD_ERROR_BASE - 212,         /* v_from_k with a head_dim_v, type or stride of V's own */
-    CLFD_ERROR_PARTIAL_FORMAT = CLFD_ERROR_BASE - 213,   /* an unknown partial format */
-    CLFD_ERROR_SPLIT_POLICY = CLFD_ERROR_BASE - 214,     /* an unknown split policy, or a size it cannot have */
-    CLFD_ERROR_TUNING = CLFD_ERROR_BASE - 215,           /* a malformed tuning override, or one the device refuses */
-    CLFD_ERROR_NUM_STATES = CLFD_ERROR_BASE - 216,       /* a count of states or rows out of range */
+    CLFD_ERROR_V_FROM_K = CLFD_ERROR_BASE - 212,          /* v_from_k with a head_dim_v, type or stride of V's own */
+    CLFD_ERROR_PARTIAL_FORMAT = CLFD_ERROR_BASE - 213,    /* an unknown partial format */
+    CLFD_ERROR_SPLIT_POLICY = CLFD_ERROR_BASE - 214,      /* an unknown split policy, or a size it cannot have */
+    CLFD_ERROR_TUNING = CLFD_ERROR_BASE - 215,            /* a malformed tuning override, or one the device refuses */
+    CLFD_ERROR_NUM_STATES = CLFD_ERROR_BASE - 216,        /* a count of states or rows out of range */
 
     /* Programs. */
     CLFD_ERROR_KERNEL_SOURCE = CLFD_ERROR_BASE - 300, /* CLFD_KERNEL_DIR lacks a file, or a kernel includes none */
     CLFD_ERROR_NO_KERNEL = CLFD_ERROR_BASE - 301,     /* no tuning row could be built for this device */
 
     /* The buffers of one call. */
-    CLFD_ERROR_BUFFER_KIND = CLFD_ERROR_BASE - 400,      /* a kind that is unknown or not implemented */
-    CLFD_ERROR_BUFFER_MISSING = CLFD_ERROR_BASE - 401,   /* a required buffer is absent */
+    CLFD_ERROR_BUFFER_KIND = CLFD_ERROR_BASE - 400,       /* a kind that is unknown or not implemented */
+    CLFD_ERROR_BUFFER_MISSING = CLFD_ERROR_BASE - 401,    /* a required buffer is absent */
     CLFD_ERROR_BUFFER_UNEXPECTED = CLFD_ERROR_BASE - 402, /* a buffer that the plan has no use for */
-    CLFD_ERROR_BUFFER_SIZE = CLFD_ERROR_BASE - 403,      /* the furthest byte touched lies past the end */
-    CLFD_ERROR_BUFFER_ALIGNMENT = CLFD_ERROR_BASE - 404, /* the base breaks the alignment promise */
-    CLFD_ERROR_BUFFER_CONTEXT = CLFD_ERROR_BASE - 405,   /* the cl_mem is of another context */
-    CLFD_ERROR_BUFFER_OVERLAP = CLFD_ERROR_BASE - 406,   /* a written buffer overlaps another one */
-    CLFD_ERROR_BUFFER_ACCESS = CLFD_ERROR_BASE - 407,    /* a written buffer is read-only for kernels, or the reverse */
-    CLFD_ERROR_WORKSPACE_SIZE = CLFD_ERROR_BASE - 408,   /* the workspace is smaller than the plan needs */
-    CLFD_ERROR_BATCH_RANGE = CLFD_ERROR_BASE - 409,      /* batch above the plan's max_batch */
-    CLFD_ERROR_QUEUE_CONTEXT = CLFD_ERROR_BASE - 410,    /* the queue is of another context */
-    CLFD_ERROR_QUEUE_DEVICE = CLFD_ERROR_BASE - 411      /* the queue is of another device */
+    CLFD_ERROR_BUFFER_SIZE = CLFD_ERROR_BASE - 403,       /* the furthest byte touched lies past the end */
+    CLFD_ERROR_BUFFER_ALIGNMENT = CLFD_ERROR_BASE - 404,  /* the base breaks the alignment promise */
+    CLFD_ERROR_BUFFER_CONTEXT = CLFD_ERROR_BASE - 405,    /* the cl_mem is of another context */
+    CLFD_ERROR_BUFFER_OVERLAP = CLFD_ERROR_BASE - 406,    /* a written buffer overlaps another one */
+    CLFD_ERROR_BUFFER_ACCESS = CLFD_ERROR_BASE - 407,  /* a written buffer is read-only for kernels, or the reverse */
+    CLFD_ERROR_WORKSPACE_SIZE = CLFD_ERROR_BASE - 408, /* the workspace is smaller than the plan needs */
+    CLFD_ERROR_BATCH_RANGE = CLFD_ERROR_BASE - 409,    /* batch above the plan's max_batch */
+    CLFD_ERROR_QUEUE_CONTEXT = CLFD_ERROR_BASE - 410,  /* the queue is of another context */
+    CLFD_ERROR_QUEUE_DEVICE = CLFD_ERROR_BASE - 411    /* the queue is of another device */
 };
 
 /* The enumerator's name, "CLFD_ERROR_HEAD_RATIO", for one of clfd's codes; the name of the most common OpenCL

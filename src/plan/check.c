@@ -307,8 +307,7 @@ clfd_status clfd_complete_merge(const clfd_merge *given, clfd_merge *complete, c
         return clfd_fail(logger, CLFD_ERROR_HEAD_DIM, "head_dim_v is %u; it must be a multiple of %u from %u to %u",
                          m.head_dim_v, HEAD_DIM_STEP, MIN_HEAD_DIM, MAX_HEAD_DIM);
     if (m.partial != CLFD_PARTIAL_LSE && m.partial != CLFD_PARTIAL_MLO)
-        return clfd_fail(logger, CLFD_ERROR_PARTIAL_FORMAT, "partial is %d; it must be a clfd_partial",
-                         (int)m.partial);
+        return clfd_fail(logger, CLFD_ERROR_PARTIAL_FORMAT, "partial is %d; it must be a clfd_partial", (int)m.partial);
     if (clfd_type_size(m.out_type) == 0)
         return clfd_fail(logger, CLFD_ERROR_TYPE, "out_type is %d; it must be a clfd_type", (int)m.out_type);
     *complete = m;

@@ -36,8 +36,8 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
         snprintf(splits, sizeof splits, "tokens%u splits%u", schedule->split_tokens, schedule->grid_splits);
     else
         snprintf(splits, sizeof splits, "splits%u", schedule->grid_splits);
-    return snprintf(text, bytes, "%s %s %s g%u q%u r%u passes%u %s %s%s%s%s %s", clfd_family_name(tuning->family), types,
-                    dims, schedule->ratio, a->q_len, schedule->rows, schedule->passes, splits,
+    return snprintf(text, bytes, "%s %s %s g%u q%u r%u passes%u %s %s%s%s%s %s", clfd_family_name(tuning->family),
+                    types, dims, schedule->ratio, a->q_len, schedule->rows, schedule->passes, splits,
                     a->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse", a->causal ? " causal" : "",
                     a->v_from_k ? " v_from_k" : "", rows_aligned(a) ? "" : " unaligned", row);
 }
@@ -55,12 +55,13 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
     else
         snprintf(family, sizeof family, "-DVECTOR_WG=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u",
                  tuning->work_group, tuning->width, tuning->tile, tuning->prefetch);
-    return snprintf(text, bytes,
-                    "-DQ_TYPE=%d -DKV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u -DV_FROM_K=%u "
-                    "-DKV_ALIGNED=%d -DSCORE_CAUSAL=%u -DSTATE_MLO=%d -DCLFD_PTX=%d %s%s%s",
-                    (int)a->q_type, (int)a->k_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
-                    a->v_from_k, rows_aligned(a), a->causal, a->partial == CLFD_PARTIAL_MLO, ptx, family,
-                    caps->build_options[0] != '\0' ? " " : "", caps->build_options);
+    return snprintf(
+        text, bytes,
+        "-DQ_TYPE=%d -DKV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u -DV_FROM_K=%u "
+        "-DKV_ALIGNED=%d -DSCORE_CAUSAL=%u -DSTATE_MLO=%d -DCLFD_PTX=%d %s%s%s",
+        (int)a->q_type, (int)a->k_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows, a->v_from_k,
+        rows_aligned(a), a->causal, a->partial == CLFD_PARTIAL_MLO, ptx, family,
+        caps->build_options[0] != '\0' ? " " : "", caps->build_options);
 }
 
 int clfd_merge_options(const clfd_caps *caps, clfd_partial partial, uint32_t head_dim_v, clfd_type out_type,

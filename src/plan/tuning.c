@@ -37,7 +37,10 @@ static const struct field {
     bool power_of_two;
     unsigned families; /* bit per family that has the field */
 } fields[] = {
-#define FIELD(name, member, min, max, power, families) {name, offsetof(clfd_tuning, member), min, max, power, families}
+#define FIELD(name, member, min, max, power, families)                                                                 \
+    {                                                                                                                  \
+        name, offsetof(clfd_tuning, member), min, max, power, families                                                 \
+    }
     FIELD("wg", work_group, 1, 1024, true, 3),
     FIELD("lanes", lanes, 8, 32, true, 1u << LANES),
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
@@ -148,7 +151,8 @@ static bool next_word(const char **text, word *w)
     if (length == 0)
         return false;
     memset(w, 0, sizeof *w);
-    if (equals != NULL && (size_t)(equals - begin) < sizeof w->key && length - (size_t)(equals - begin) <= sizeof w->value) {
+    if (equals != NULL && (size_t)(equals - begin) < sizeof w->key &&
+        length - (size_t)(equals - begin) <= sizeof w->value) {
         memcpy(w->key, begin, (size_t)(equals - begin));
         memcpy(w->value, equals + 1, length - (size_t)(equals - begin) - 1);
     }

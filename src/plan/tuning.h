@@ -8,7 +8,11 @@
 typedef enum clfd_family { CLFD_FAMILY_VECTOR = 0, CLFD_FAMILY_LANES = 1, CLFD_NUM_FAMILIES } clfd_family;
 
 /* How work-items of a KV row exchange sums: through local memory and barriers, by sub-group shuffles, by inline PTX. */
-typedef enum clfd_exchange { CLFD_EXCHANGE_LOCAL = 0, CLFD_EXCHANGE_SUB_GROUP = 1, CLFD_EXCHANGE_PTX = 2 } clfd_exchange;
+typedef enum clfd_exchange {
+    CLFD_EXCHANGE_LOCAL = 0,
+    CLFD_EXCHANGE_SUB_GROUP = 1,
+    CLFD_EXCHANGE_PTX = 2
+} clfd_exchange;
 
 /* One row of the tuning table: everything about a kernel that the mathematics leaves open. */
 typedef struct clfd_tuning {

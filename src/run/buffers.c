@@ -86,12 +86,12 @@ static clfd_status check_range(const clfd_context *context, const clfd_range *ra
         return CLFD_SUCCESS;
     case CLFD_BUFFER_MEM:
         if (range->buffer->mem == NULL)
-            return clfd_fail(logger, CLFD_ERROR_BUFFER_MISSING, "%s has kind CLFD_BUFFER_MEM and mem NULL", range->name);
+            return clfd_fail(logger, CLFD_ERROR_BUFFER_MISSING, "%s has kind CLFD_BUFFER_MEM and mem NULL",
+                             range->name);
         return check_mem(context, range, where);
     default:
-        return clfd_fail(logger, CLFD_ERROR_BUFFER_KIND,
-                         "%s has kind %d; only CLFD_BUFFER_MEM (%d) is implemented", range->name,
-                         (int)range->buffer->kind, (int)CLFD_BUFFER_MEM);
+        return clfd_fail(logger, CLFD_ERROR_BUFFER_KIND, "%s has kind %d; only CLFD_BUFFER_MEM (%d) is implemented",
+                         range->name, (int)range->buffer->kind, (int)CLFD_BUFFER_MEM);
     }
 }
 

@@ -9,11 +9,11 @@
 typedef struct clfd_range {
     const char *name;
     const clfd_buffer *buffer;
-    uint64_t bytes;       /* touched, from the buffer's offset */
-    size_t alignment;     /* of the offset and of a host pointer under the buffer */
-    bool required;        /* else it may be CLFD_BUFFER_NONE */
+    uint64_t bytes;   /* touched, from the buffer's offset */
+    size_t alignment; /* of the offset and of a host pointer under the buffer */
+    bool required;    /* else it may be CLFD_BUFFER_NONE */
     bool written;
-    bool may_equal;       /* a written range that may be exactly an input of the same size */
+    bool may_equal;        /* a written range that may be exactly an input of the same size */
     clfd_status too_small; /* the status where it ends too early */
 } clfd_range;
 

@@ -1,4 +1,5 @@
 #include "run/context.h"
+#include "device/select.h"
 #include "run/devices.h"
 #include "struct_size.h"
 #include <stdlib.h>
@@ -105,10 +106,37 @@ void clfd_context_release(clfd_context *context)
     free(context);
 }
 
+/* The index pair of the device, which only the list of all devices knows; empty for a sub-device. */
+static void name_spec(const clfd_context *context, clfd_device_info *info)
+{
+    clfd_device_list list;
+
+    if (clfd_find_devices(&list, NULL) != CLFD_SUCCESS)
+        return;
+    for (size_t i = 0; i < list.count; i++)
+        if (list.devices[i].info.device == context->device)
+            memcpy(info->spec, list.devices[i].info.spec, sizeof info->spec);
+    free(list.devices);
+}
+
 clfd_status clfd_context_info(const clfd_context *context, clfd_device_info *info)
 {
-    if (context == NULL || info == NULL)
-        return context == NULL ? CLFD_ERROR_NULL_ARGUMENT
-                               : clfd_fail(&context->logger, CLFD_ERROR_NULL_ARGUMENT, "clfd_context_info: info is NULL");
-    return clfd_device_info_of(context->device, &context->caps, info, &context->logger);
+    clfd_device_info found;
+    cl_platform_id platform;
+    clfd_status status;
+
+    if (context == NULL)
+        return CLFD_ERROR_NULL_ARGUMENT;
+    const clfd_logger *const logger = &context->logger;
+    if (info == NULL)
+        return clfd_fail(logger, CLFD_ERROR_NULL_ARGUMENT, "clfd_context_info: info is NULL");
+    CLFD_TRY_CL(logger, clGetDeviceInfo(context->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL),
+                "clGetDeviceInfo(CL_DEVICE_PLATFORM)");
+    if ((status = clfd_device_describe(platform, context->device, &context->caps, &found, logger)) != CLFD_SUCCESS)
+        return status;
+    clfd_devices_name_family(&context->caps, &found);
+    name_spec(context, &found);
+    *info = found;
+done:
+    return status;
 }

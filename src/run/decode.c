@@ -74,8 +74,8 @@ static clfd_status check_call(const clfd_plan *plan, cl_command_queue queue, con
         (status = clfd_check_queue(plan->context, queue, num_wait, wait, &call->out_of_order)) != CLFD_SUCCESS)
         return status;
     if (call->buffers.batch > a->max_batch)
-        return clfd_fail(logger, CLFD_ERROR_BATCH_RANGE, "batch is %u; the plan's max_batch is %u",
-                         call->buffers.batch, a->max_batch);
+        return clfd_fail(logger, CLFD_ERROR_BATCH_RANGE, "batch is %u; the plan's max_batch is %u", call->buffers.batch,
+                         a->max_batch);
     const uint32_t bound = call->buffers.kv_len_bound;
     call->kv_len = bound != 0 && bound < a->max_kv_len ? bound : a->max_kv_len;
     call->grid_splits = clfd_schedule_splits(&plan->schedule, &plan->tuning, call->kv_len);
@@ -107,13 +107,9 @@ static clfd_status launch_decode(clfd_plan *plan, cl_command_queue queue, const 
     const clfd_buffers *const b = &call->buffers;
     const clfd_schedule *const s = &plan->schedule;
     const clfd_buffer *const v = a->v_from_k ? &b->k : &b->v;
-    const cl_mem mems[] = {b->q.mem,
-                           b->k.mem,
-                           v->mem,
-                           clfd_buffer_mem(&b->kv_lens),
-                           b->out.mem,
-                           clfd_buffer_mem(&b->lse),
-                           b->workspace.mem};
+    const cl_mem mems[] = {
+        b->q.mem,        b->k.mem, v->mem, clfd_buffer_mem(&b->kv_lens), b->out.mem, clfd_buffer_mem(&b->lse),
+        b->workspace.mem};
     enum { NUM_MEMS = sizeof mems / sizeof mems[0] };
     clfd_argument arguments[NUM_MEMS + 1];
     decode_args args;

@@ -42,9 +42,10 @@ static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, c
     cl_ulong local_bytes = 0;
     clfd_status status;
 
-    CLFD_TRY_CL(&context->logger,
-                clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, NULL),
-                "clGetKernelWorkGroupInfo(CL_KERNEL_WORK_GROUP_SIZE)");
+    CLFD_TRY_CL(
+        &context->logger,
+        clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, NULL),
+        "clGetKernelWorkGroupInfo(CL_KERNEL_WORK_GROUP_SIZE)");
     CLFD_TRY_CL(&context->logger,
                 clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
                                          &local_bytes, NULL),

@@ -4,6 +4,7 @@
 #define CLFD_KERNEL_H
 
 #include "run/context.h"
+#include <clfd/attention.h>
 
 typedef struct clfd_kernel {
     cl_kernel handle; /* NULL: none */

@@ -179,14 +179,9 @@ static clfd_status launch_reduce(clfd_merge_plan *plan, cl_command_queue queue, 
                                  const cl_event *wait, cl_event *event)
 {
     const clfd_merge *const m = &plan->merge;
-    const cl_mem mems[] = {states->o.mem,
-                           stat0(plan, states)->mem,
-                           stat1(plan, states)->mem,
-                           NULL,
-                           merged->o.mem,
-                           clfd_buffer_mem(&merged->lse),
-                           clfd_buffer_mem(&merged->m),
-                           clfd_buffer_mem(&merged->l)};
+    const cl_mem mems[] = {
+        states->o.mem, stat0(plan, states)->mem,      stat1(plan, states)->mem,    NULL,
+        merged->o.mem, clfd_buffer_mem(&merged->lse), clfd_buffer_mem(&merged->m), clfd_buffer_mem(&merged->l)};
     enum { NUM_MEMS = sizeof mems / sizeof mems[0] };
     const uint64_t items = (uint64_t)rows * (m->head_dim_v / 4);
     clfd_argument arguments[NUM_MEMS + 1];

@@ -14,8 +14,7 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
         tuning->family == CLFD_FAMILY_LANES && tuning->exchange == CLFD_EXCHANGE_SUB_GROUP ? tuning->lanes : 0;
     const char *const name = clfd_family_name(tuning->family);
     char options[MAX_OPTIONS];
-    clfd_status status =
-        clfd_schedule_make(&context->caps, attention, tuning, &plan->schedule, &context->logger);
+    clfd_status status = clfd_schedule_make(&context->caps, attention, tuning, &plan->schedule, &context->logger);
 
     if (status != CLFD_SUCCESS)
         return status;
