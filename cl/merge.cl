@@ -80,16 +80,13 @@ merge(const __global float *o, const __global float *stat0, const __global float
     const __global float *const row_o = o + args.o_offset + first * HEAD_DIM_V + d;
 
     merge_total total = {-INFINITY, 0.0f};
-#pragma unroll 4
     for (int i = 0; i < count; i++)
         total.max = STATE_MAX(total.max, state_load(row_stat0, row_stat1, i).x);
-#pragma unroll 4
     for (int i = 0; i < count; i++)
         total.sum += state_share(state_load(row_stat0, row_stat1, i), total.max);
 
     /* -0 is what adds to nothing: 0 would turn the -0 of a merge of one into +0. */
     float4 sum = -0.0f;
-#pragma unroll 4
     for (int i = 0; i < count; i++)
         sum = merge_add(sum, merge_weight(state_load(row_stat0, row_stat1, i), total),
                         *(const __global float4 *)(row_o + (long)i * HEAD_DIM_V));
