@@ -245,7 +245,7 @@ static inline void lanes_finish(const decode_args *args, const decode_item *item
     for (int r = 0; r < DECODE_ROWS; r++) {
         float top = -INFINITY, sum = 0.0f;
         for (int g = 0; g < GROUPS; g++)
-            top = STATE_MAX(top, stats[r * GROUPS + g]);
+            top = state_max(top, stats[r * GROUPS + g]);
         for (int g = 0; g < GROUPS; g++)
             sum += state_weight(stats[r * GROUPS + g], top) * stats_l[r * GROUPS + g];
         const float weight = state_weight(stats[r * GROUPS + at->group], top);
@@ -395,14 +395,14 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
             sums[i] *= factor;
             if (base + TILE > full_limit && base + u * GROUPS + at.group >= own_limit)
                 sums[i] = -INFINITY;
-            top = STATE_MAX(top, sums[i]);
-            hidden = hidden || sums[i] == -INFINITY;
+            top = state_max(top, sums[i]);
+            hidden |= sums[i] == -INFINITY;
         }
 #pragma unroll
         for (int width = ROW_LANES / 2; width >= COPIES; width /= 2)
-            top = STATE_MAX(top, lanes_xor(&at, top, width));
+            top = state_max(top, lanes_xor(&at, top, width));
         if (lanes_any(top > m)) {
-            const float raised = STATE_MAX(top, m);
+            const float raised = state_max(top, m);
             float shrink = state_weight(m, raised);
             lanes_publish(&at, &shrink, 1);
 #pragma unroll
@@ -432,10 +432,9 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
                 for (int r = 0; r < DECODE_ROWS; r++) {
                     const int sum = r * LANES_UNROLL + u;
                     const float p = lanes_read(&at, sums, SUM_SLOT(sum), SUM_LANE(sum));
-                    if (!(p < 0.0f))
 #pragma unroll
-                        for (int c = 0; c < LANE_CHUNKS_V; c++)
-                            o[r][c] = fma(p, kv_unpack8(raw_v[u][c]), o[r][c]);
+                    for (int c = 0; c < LANE_CHUNKS_V; c++)
+                        o[r][c] = p < 0.0f ? o[r][c] : fma(p, kv_unpack8(raw_v[u][c]), o[r][c]);
                 }
         } else {
 #pragma unroll

@@ -81,7 +81,7 @@ merge(const __global float *o, const __global float *stat0, const __global float
 
     merge_total total = {-INFINITY, 0.0f};
     for (int i = 0; i < count; i++)
-        total.max = STATE_MAX(total.max, state_load(row_stat0, row_stat1, i).x);
+        total.max = state_max(total.max, state_load(row_stat0, row_stat1, i).x);
     for (int i = 0; i < count; i++)
         total.sum += state_share(state_load(row_stat0, row_stat1, i), total.max);
 
@@ -108,7 +108,7 @@ merge_pair(const __global float *o1, const __global float *stat0_1, const __glob
     const float2 a = state_load(stat0_1 + args.stat0_1_offset, stat1_1 + args.stat1_1_offset, row);
     const float2 b = state_load(stat0_2 + args.stat0_2_offset, stat1_2 + args.stat1_2_offset, row);
     merge_total total;
-    total.max = STATE_MAX(a.x, b.x);
+    total.max = state_max(a.x, b.x);
     total.sum = state_share(a, total.max) + state_share(b, total.max);
     const float weight1 = merge_weight(a, total), weight2 = merge_weight(b, total);
 

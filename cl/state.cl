@@ -27,9 +27,9 @@
 #define STATE_LOG2E 1.44269504088896341f
 #define STATE_LN2 0.69314718055994531f
 
-/* The greater of a and b by comparison: two instructions everywhere, and one where fmax expands to a NaN-safe
- * sequence. A NaN in b is returned, a NaN in a is dropped. */
-#define STATE_MAX(a, b) ((a) > (b) ? (a) : (b))
+/* The greater of a and b by comparison: where fmax expands to a NaN-safe sequence this stays one instruction. A NaN in b
+ * is returned, a NaN in a is dropped. */
+static inline float state_max(float a, float b) { return a > b ? a : b; }
 
 /* 2^x for x <= 0: 1 at 0, exactly 0 below 2^-125 and at -inf, NaN at NaN, relative error below 2e-7. Adding 1.5 * 2^23
  * rounds x to an integer in the low bits; the polynomial is the minimax fit of 2^f on [-0.5, 0.5]. */
