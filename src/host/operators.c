@@ -58,7 +58,7 @@ static statistics count_set(const state_set *set)
     return total;
 }
 
-/* o of the whole set, dims begin to begin + count. All inputs are read before out is written: out may be one of them. */
+/* o of the whole set, dims begin to begin + count. All inputs are read before out is written, which may be one. */
 static void sum_set(const state_set *set, statistics total, size_t begin, size_t count, float *out)
 {
     double sums[CHUNK];
