@@ -190,7 +190,9 @@ typedef struct clfd_host_tensors {
 
 /* The definition of correct: the loop at the top of this file in double precision, two passes per row (maximum, then
  * sums), on one thread. Types, strides and options are the descriptor's; split policy, partial format, out_type,
- * out_strides, alignments and tuning do not matter. Errors: the descriptor's. Thread-safe. logger may be NULL. */
+ * out_strides, alignments and tuning do not matter. out and lse are written only on success. Errors: the descriptor's;
+ * CLFD_ERROR_BATCH_RANGE; CLFD_ERROR_NULL_ARGUMENT; CLFD_ERROR_BUFFER_UNEXPECTED for a v beside v_from_k;
+ * CLFD_ERROR_HOST_MEMORY. Thread-safe. logger may be NULL. */
 CLFD_API clfd_status clfd_reference_attention(const clfd_attention *attention, const clfd_host_tensors *tensors,
                                               const clfd_logger *logger);
 
@@ -200,11 +202,12 @@ CLFD_API size_t clfd_type_size(clfd_type type);
 /* "f32", "f16", "bf16"; NULL for an unknown type. */
 CLFD_API const char *clfd_type_name(clfd_type type);
 
-/* for (i < count) to[i] = from[i], from `type` to float: exact, infinities and NaN kept. CLFD_ERROR_TYPE. Thread-safe. */
+/* for (i < count) to[i] = from[i], from `type` to float: exact, infinities and NaN kept. Both arrays are aligned to
+ * their elements and do not overlap; NULL only with count 0. CLFD_ERROR_TYPE, CLFD_ERROR_NULL_ARGUMENT. Thread-safe. */
 CLFD_API clfd_status clfd_convert_to_float(clfd_type type, const void *from, float *to, size_t count);
 
 /* for (i < count) to[i] = from[i], from float to `type`: round to nearest, ties to even; overflow gives infinity;
- * NaN stays NaN. CLFD_ERROR_TYPE. Thread-safe. */
+ * NaN stays NaN. Arrays and errors as above. Thread-safe. */
 CLFD_API clfd_status clfd_convert_from_float(clfd_type type, const float *from, void *to, size_t count);
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
  *     MLO   m = max score,  l = sum exp(score - m),  o as above                 (S = m + log l)
  *
  * The empty state has S = -inf, or m = -inf and l = 0; its o is ignored, whatever it holds. Rules, on host and device:
- * merge(empty, x) = x bit for bit; merge(empty, empty) = (0, -inf); S, m or l that is NaN, and S or m = +inf, give NaN
- * in o, S, m and l. -inf is IEEE -inf: no finite number stands for it.
+ * merge(empty, x) = x bit for bit; merge(empty, empty) = (0, -inf); S, m or l that is NaN or +inf gives NaN in o, S, m
+ * and l. -inf is IEEE -inf: no finite number stands for it.
  *
  * Host operators hold states in fp32, as devices write them, compute in double precision, are thread-safe, allocate
  * nothing, and accept dim 0. They take plain pointers, cannot fail, and require that none is NULL (o and v may be NULL

@@ -1,7 +1,7 @@
 /* operators.c - softmax states on the host: growing by keys, merging in pairs, in sequence, as a tree, round a ring.
  *
- * All of it is one operation, the merge of a set of (m, l, o) states: a key is the state (score, 1, v), and the LSE form
- * of a state is (S, 1, o). Each public function names its set and says where the result goes.
+ * All of it is one operation, the merge of a set of (m, l, o) states: a key is the state (score, 1, v), and the LSE
+ * form of a state is (S, 1, o). Each public function names its set and says where the result goes.
  */
 #include <clfd/state.h>
 #include <math.h>
@@ -58,7 +58,7 @@ static statistics count_set(const state_set *set)
     return total;
 }
 
-/* o of the whole set, dims begin to begin + count. Every input is read before out is written: out may be one of them. */
+/* o of the whole set, dims begin to begin + count. All inputs are read before out is written, which may be one. */
 static void sum_set(const state_set *set, statistics total, size_t begin, size_t count, float *out)
 {
     double sums[CHUNK];

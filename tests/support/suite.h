@@ -18,7 +18,7 @@ int run_suite(const char *name, const TTest *const *tests, size_t count);
 /* The same with set_up before each test and tear_down after it; either may be NULL. */
 int run_suite_around(const char *name, const TTest *const *tests, size_t count, SFun set_up, SFun tear_down);
 
-/* ck_assert_msg for long loops: an assertion of Check costs a write even where it holds, this one only where it fails. */
+/* ck_assert_msg for long loops: an assertion of Check costs a write even where it holds, this one only if it fails. */
 #define EXPECT(condition, ...)                                                                                         \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
