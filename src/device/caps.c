@@ -56,6 +56,7 @@ static const struct {
 
 static uint32_t at_least_one(uint32_t value) { return value > 0 ? value : 1; }
 
+/* Into a member of 8 bytes, of 4, which takes at most its greatest number, or into a bool. */
 static void store_number(clfd_caps *caps, const clfd_query *number, uint64_t value)
 {
     const uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
@@ -169,12 +170,13 @@ static void read_upgrades(cl_device_id device, const self_portrait *portrait, cl
                                     compute_capability(device, portrait->extensions)};
 
     caps->opencl_12 = is_version(portrait->version, 1, 2) && is_version(portrait->c_version, 1, 2);
-    caps->int64 = strcmp(portrait->profile, "FULL_PROFILE") == 0 ||
-                  clfd_text_has_word(portrait->extensions, "cles_khr_int64");
+    caps->int64 =
+        strcmp(portrait->profile, "FULL_PROFILE") == 0 || clfd_text_has_word(portrait->extensions, "cles_khr_int64");
     caps->fp16 = clfd_text_has_word(portrait->extensions, "cl_khr_fp16");
     caps->sub_groups = clfd_text_has_word(portrait->extensions, "cl_khr_subgroups") ||
                        (is_version(portrait->version, 3, 0) && has_c_feature(device, "__opencl_c_subgroups"));
-    caps->shuffle = caps->sub_groups && clfd_text_has_word(portrait->extensions, "cl_khr_subgroup_shuffle");
+    /* Without sub-groups it falls in clfd_caps_disable, like all that stands on something else. */
+    caps->shuffle = clfd_text_has_word(portrait->extensions, "cl_khr_subgroup_shuffle");
     clfd_quirks_apply(&identity, caps, logger);
 }
 

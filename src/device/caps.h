@@ -11,18 +11,18 @@
 typedef struct clfd_caps {
     cl_device_type type;
     uint32_t compute_units;
-    uint32_t max_work_group;   /* the smaller of the group limit and of the first dimension's item limit */
-    uint32_t float_width;      /* CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, at least 1 */
+    uint32_t max_work_group; /* the smaller of the group limit and of the first dimension's item limit */
+    uint32_t float_width;    /* CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, at least 1 */
     uint32_t address_bits;
     uint32_t base_align_bytes; /* CL_DEVICE_MEM_BASE_ADDR_ALIGN / 8 */
     uint64_t memory_bytes, max_alloc_bytes, local_mem_bytes, cache_bytes;
-    bool local_mem_dedicated;  /* CL_DEVICE_LOCAL_MEM_TYPE is CL_LOCAL */
+    bool local_mem_dedicated; /* CL_DEVICE_LOCAL_MEM_TYPE is CL_LOCAL */
     /* Refusals: without these no clfd kernel runs. */
     bool inf_nan, int64, compiler, opencl_12, little_endian;
     /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
     bool fp16, sub_groups, shuffle, ptx, matrix, fused_merge, prefetch;
-    bool buffers_over_4g;      /* buffers above 4 GiB need build_options' help */
-    char build_options[128];   /* added to every build, from the quirks table; "" mostly */
+    bool buffers_over_4g;    /* buffers above 4 GiB need build_options' help */
+    char build_options[128]; /* added to every build, from the quirks table; "" mostly */
     char driver[128];
 } clfd_caps;
 

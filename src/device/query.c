@@ -74,7 +74,8 @@ clfd_status clfd_query_texts(cl_device_id device, const clfd_query *rows, size_t
     clfd_status status = CLFD_SUCCESS;
 
     for (size_t i = 0; i < count && status == CLFD_SUCCESS; i++)
-        status = clfd_query_text(device, rows[i].what, rows[i].call, (char *)into + rows[i].member, rows[i].bytes, logger);
+        status =
+            clfd_query_text(device, rows[i].what, rows[i].call, (char *)into + rows[i].member, rows[i].bytes, logger);
     return status;
 }
 

@@ -18,7 +18,10 @@ typedef struct clfd_query {
     const char *call;
     size_t member, bytes;
 } clfd_query;
-#define CLFD_QUERY(type, name, what) {what, "clGetDeviceInfo(" #what ")", offsetof(type, name), sizeof((type *)0)->name}
+#define CLFD_QUERY(type, name, what)                                                                                   \
+    {                                                                                                                  \
+        what, "clGetDeviceInfo(" #what ")", offsetof(type, name), sizeof((type *)0)->name                              \
+    }
 #define CLFD_COUNT(table) (sizeof(table) / sizeof(table)[0])
 
 /* A number, a bool or a bit-field of 4 or 8 bytes, as the driver has it. CL_INVALID_VALUE for any other width. */

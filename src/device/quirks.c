@@ -18,21 +18,26 @@ static const struct {
         .type = CL_DEVICE_TYPE_CPU,
         .platform = "Portable Computing Language",
         .grants = offsetof(clfd_caps, prefetch),
-        .reason = "PoCL compiles with clang, whose __builtin_prefetch reaches the processor; OpenCL's own prefetch() "
-                  "does nothing there, and Mesa's compiler aborts the process at the built-in",
+        .reason =
+            "PoCL compiles __builtin_prefetch to the processor's own instruction (PoCL 3.1 on 2 cores with "
+            "AVX-512, f32, 8 heads to a KV head: 16 GB/s without, 24 with); rusticl 22.3 aborts the process at it",
     },
     {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
         .grants = offsetof(clfd_caps, ptx),
-        .reason = "NVIDIA's compiler takes inline PTX, which no extension tells, and exposes no sub-groups: shuffles "
-                  "and fast exponentials are to be had no other way",
+        .reason =
+            "NVIDIA's compiler takes inline PTX, though no extension says so, and offers no sub-groups: shuffles are "
+            "to be had no other way",
     },
     {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .compute_capability = 7,
         .grants = offsetof(clfd_caps, fused_merge),
-        .reason = "fence.acq_rel.gpu orders memory across work-groups, which mem_fence of OpenCL C 1.2 does not",
+        .reason =
+            "fence.acq_rel.gpu, from compute capability 7.0, orders memory across work-groups, which mem_fence of "
+            "OpenCL C 1.2 does not",
     },
     {
         .vendor = "NVIDIA",
@@ -46,15 +51,16 @@ static const struct {
         .platform = "Intel(R) OpenCL",
         .grants = offsetof(clfd_caps, buffers_over_4g),
         .build_option = "-cl-intel-greater-than-4GB-buffer-required",
-        .reason = "Intel's GPU compiler addresses buffers with 32-bit offsets unless told otherwise; other compilers "
-                  "refuse the option",
+        .reason = "Intel's GPU compiler may address buffers by 32-bit offsets unless told otherwise; other compilers "
+                  "refuse the option (PoCL 3.1: CL_INVALID_BUILD_OPTIONS)",
     },
 };
 
 static bool applies(size_t row, const clfd_identity *identity)
 {
     return (quirks[row].type == 0 || (quirks[row].type & identity->type) != 0) &&
-           (quirks[row].platform == NULL || clfd_text_contains(identity->platform, clfd_slice_of(quirks[row].platform))) &&
+           (quirks[row].platform == NULL ||
+            clfd_text_contains(identity->platform, clfd_slice_of(quirks[row].platform))) &&
            (quirks[row].vendor == NULL || clfd_text_contains(identity->vendor, clfd_slice_of(quirks[row].vendor))) &&
            (quirks[row].extension == NULL || clfd_text_has_word(identity->extensions, quirks[row].extension)) &&
            identity->compute_capability >= quirks[row].compute_capability;

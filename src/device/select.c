@@ -149,7 +149,7 @@ static void list_candidates(const clfd_device_list *list, const clfd_spec *spec,
             continue;
         snprintf(one, sizeof one, "%s%s %.48s (%.40s)", used > 0 ? "; " : "", info->spec, info->name,
                  info->platform_name);
-        if (left_out > 0 || used + strlen(one) + reserve >= bytes) {
+        if (used + strlen(one) + reserve >= bytes) {
             left_out++;
             continue;
         }

@@ -111,7 +111,8 @@ static clfd_status parse_pair(clfd_slice whole, clfd_spec *spec, const clfd_logg
 
     clfd_slice_cut(&device, ':', &platform);
     if (!read_index(platform, &platform_index) || !read_index(device, &device_index))
-        return SPEC_FAIL(logger, whole, "%s", "an index pair is platform:device, two whole numbers from 0 to 4294967295");
+        return SPEC_FAIL(logger, whole, "%s",
+                         "an index pair is platform:device, two whole numbers from 0 to 4294967295");
     snprintf(spec->pair, sizeof spec->pair, "%u:%u", (unsigned)platform_index, (unsigned)device_index);
     return CLFD_SUCCESS;
 }
