@@ -1,10 +1,13 @@
 /* merge.cl - merging partial states: the reduce kernel, which folds the splits of each row and writes out and lse, and
- * the pairwise operator (o1, S1) (+) (o2, S2). One work-item owns 4 dims of a row and walks the row's states in order:
- * no barrier, no local memory. Two steps: first the maximum and the sum of the weights, then the weighted sum of o.
+ * the pairwise operator (o1, S1) (+) (o2, S2).
+ *
+ * One work-group per row. Two steps: first the greatest exponent and the greatest share, then the sums of the weights
+ * and of weight * o. The sums run in MERGE_STREAMS streams, state i in stream i mod MERGE_STREAMS, that meet in a tree,
+ * so that the order of summation depends on the number of states alone: not on the work-group or on the capacity.
  *
  * Tunables, given by the host:
  *   HEAD_DIM_V  dims of a row, a multiple of 8
- *   MERGE_WG    work-items per work-group
+ *   MERGE_WG    work-items per work-group, a power of two
  */
 #ifndef Q_TYPE
 #define Q_TYPE 1
@@ -24,40 +27,106 @@
 #define MERGE_WG 64
 #endif
 
+#define MERGE_STREAMS 8
 #define QUADS (HEAD_DIM_V / 4)
+/* Work-items that share a quad of dims, each with its part of the streams: as many as local memory holds easily. */
+#define MERGE_GROUPS (MERGE_WG < 32 ? 1 : QUADS > 64 ? 4 : 8)
+#define GROUP_STREAMS (MERGE_STREAMS / MERGE_GROUPS)
+#define MERGE_BATCH (GROUP_STREAMS > 4 ? GROUP_STREAMS : 4) /* states whose loads are in flight together */
 
-/* What the weights of a row's states add up to. */
-typedef struct merge_total {
-    float max, sum; /* natural units; sum is relative to exp(max) */
-} merge_total;
+/* What all states of a row are measured against: the greatest exponent, and the greatest share under it. */
+typedef struct merge_scale {
+    float max, share;
+} merge_scale;
 
-/* The weight of a state in its row's mean: 1 where it is the only one, so that a merge of one changes no bit. */
-static inline float merge_weight(float2 state, merge_total total)
+/* The weight of a state relative to the heaviest one: 1 for that, 0 for an empty one. A merge of one state, or of one
+ * among empty ones, thus divides and multiplies by 1 only and changes no bit. */
+static inline float merge_weight(float2 state, merge_scale scale)
 {
-    const float share = state_share(state, total.max);
-    return share == total.sum ? 1.0f : share / total.sum;
+    const float share = state_share(state, scale.max);
+    return share == 0.0f ? 0.0f : share == scale.share ? 1.0f : share / scale.share;
 }
 
-/* sum + weight * o, but untouched where the weight is 0: the o of an empty state is not used, whatever it holds. */
+/* sum + weight * o, but untouched where the weight is 0: the o of an empty state is not used, whatever it holds. The sum
+ * starts at -0, which adds to nothing: +0 would turn the -0 of a merge of one into +0. */
 static inline float4 merge_add(float4 sum, float weight, float4 o) { return weight == 0.0f ? sum : fma(weight, o, sum); }
 
-static inline void merge_write(__global out_element *out, long index, float4 value, bool empty)
+/* An element of the merged o. */
+static inline float merge_mean(float sum, float weights)
 {
-    out_store(out, index, empty ? 0.0f : value.s0);
-    out_store(out, index + 1, empty ? 0.0f : value.s1);
-    out_store(out, index + 2, empty ? 0.0f : value.s2);
-    out_store(out, index + 3, empty ? 0.0f : value.s3);
+    return weights == 0.0f ? 0.0f : weights == 1.0f ? sum : sum / weights;
 }
 
 static inline void merge_write_stats(const merge_stats_args *args, __global float *lse, __global float *m,
-                                     __global float *l, long row, merge_total total)
+                                     __global float *l, long row, merge_scale scale, float weights)
 {
+    const float sum = weights * scale.share;
     if (args->has_lse)
-        lse[args->lse_offset + row] = state_lse(total.max, total.sum);
+        lse[args->lse_offset + row] = state_lse(scale.max, sum);
     if (args->has_m)
-        m[args->m_offset + row] = total.sum == total.sum ? total.max : NAN;
+        m[args->m_offset + row] = sum == sum ? scale.max : NAN;
     if (args->has_l)
-        l[args->l_offset + row] = total.sum;
+        l[args->l_offset + row] = sum;
+}
+
+/* The greatest of `value` over the work-group; `scratch` has MERGE_WG places. */
+static inline float merge_max(__local float *scratch, float value)
+{
+    const int item = (int)get_local_id(0);
+    scratch[item] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int width = MERGE_WG / 2; width > 0; width /= 2) {
+        if (item < width)
+            scratch[item] = state_max(scratch[item], scratch[item + width]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const float max = scratch[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return max;
+}
+
+/* Sums of one work-item: its streams' weighted o, and their weights. */
+typedef struct merge_sums {
+    float4 o;
+    float weights;
+} merge_sums;
+
+/* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count. */
+static inline merge_sums merge_streams(const __global float *stat0, const __global float *stat1,
+                                       const __global float *o, int count, int group, merge_scale scale)
+{
+    float4 sum[GROUP_STREAMS];
+    float weights[GROUP_STREAMS];
+
+    for (int s = 0; s < GROUP_STREAMS; s++) {
+        sum[s] = -0.0f;
+        weights[s] = 0.0f;
+    }
+    for (int base = group; base < count; base += MERGE_GROUPS * MERGE_BATCH) {
+        float4 batch[MERGE_BATCH];
+        float2 state[MERGE_BATCH];
+#pragma unroll
+        for (int u = 0; u < MERGE_BATCH; u++) {
+            const int i = min(base + u * MERGE_GROUPS, count - 1);
+            batch[u] = *(const __global float4 *)(o + (long)i * HEAD_DIM_V);
+            state[u] = state_load(stat0, stat1, i);
+        }
+#pragma unroll
+        for (int u = 0; u < MERGE_BATCH; u++) {
+            const float weight = base + u * MERGE_GROUPS < count ? merge_weight(state[u], scale) : 0.0f;
+            weights[u % GROUP_STREAMS] += weight;
+            sum[u % GROUP_STREAMS] = merge_add(sum[u % GROUP_STREAMS], weight, batch[u]);
+        }
+    }
+    for (int step = GROUP_STREAMS / 2; step > 0; step /= 2)
+        for (int s = 0; s < step; s++) {
+            sum[s] += sum[s + step];
+            weights[s] += weights[s + step];
+        }
+    merge_sums sums;
+    sums.o = sum[0];
+    sums.weights = weights[0];
+    return sums;
 }
 
 /* States are [row][slot]; row = (sequence * q_len + query) * num_q_heads + head. */
@@ -65,10 +134,10 @@ __attribute__((reqd_work_group_size(MERGE_WG, 1, 1))) __kernel void
 merge(const __global float *o, const __global float *stat0, const __global float *stat1, const __global int *kv_lens,
       __global out_element *out, __global float *lse, __global float *m, __global float *l, const merge_args args)
 {
-    const uint item = (uint)get_global_id(0);
-    const int row = (int)(item / QUADS), d = (int)(item % QUADS) * 4;
-    if (row >= args.num_rows)
-        return;
+    __local float4 sums[MERGE_GROUPS * QUADS];
+    __local float weights[MERGE_GROUPS];
+    __local float scratch[MERGE_WG];
+    const int row = (int)get_group_id(0), item = (int)get_local_id(0);
     const int head = row % args.num_q_heads, query = row / args.num_q_heads % args.q_len;
     const int sequence = row / args.num_q_heads / args.q_len;
     const int count = args.all_slots
@@ -77,28 +146,45 @@ merge(const __global float *o, const __global float *stat0, const __global float
     const long first = (long)row * args.partial_slots;
     const __global float *const row_stat0 = stat0 + args.stat0_offset + first;
     const __global float *const row_stat1 = stat1 + args.stat1_offset + first;
-    const __global float *const row_o = o + args.o_offset + first * HEAD_DIM_V + d;
+    const __global float *const row_o = o + args.o_offset + first * HEAD_DIM_V;
+    merge_scale scale;
 
-    merge_total total = {-INFINITY, 0.0f};
-    for (int i = 0; i < count; i++)
-        total.max = state_max(total.max, state_load(row_stat0, row_stat1, i).x);
-    for (int i = 0; i < count; i++)
-        total.sum += state_share(state_load(row_stat0, row_stat1, i), total.max);
+    float greatest = -INFINITY;
+    for (int i = item; i < count; i += MERGE_WG)
+        greatest = state_max(greatest, state_load(row_stat0, row_stat1, i).x);
+    scale.max = merge_max(scratch, greatest);
+    greatest = 0.0f;
+    for (int i = item; i < count; i += MERGE_WG)
+        greatest = state_max(greatest, state_share(state_load(row_stat0, row_stat1, i), scale.max));
+    scale.share = merge_max(scratch, greatest);
 
-    /* -0 is what adds to nothing: 0 would turn the -0 of a merge of one into +0. */
-    float4 sum = -0.0f;
-    for (int i = 0; i < count; i++)
-        sum = merge_add(sum, merge_weight(state_load(row_stat0, row_stat1, i), total),
-                        *(const __global float4 *)(row_o + (long)i * HEAD_DIM_V));
-    merge_write(out,
-                args.out_offset + sequence * args.out_batch + query * args.out_token + head * args.out_head + d, sum,
-                total.sum == 0.0f);
-    if (d == 0)
-        merge_write_stats(&args.stats, lse, m, l, row, total);
+    for (int x = item; x < MERGE_GROUPS * QUADS; x += MERGE_WG) {
+        const merge_sums own =
+            merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, count, x / QUADS, scale);
+        sums[x] = own.o;
+        if (x % QUADS == 0)
+            weights[x / QUADS] = own.weights;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int step = MERGE_GROUPS / 2; step > 0; step /= 2) {
+        for (int x = item; x < step * QUADS; x += MERGE_WG) {
+            sums[x] += sums[x + step * QUADS];
+            if (x % QUADS == 0)
+                weights[x / QUADS] += weights[x / QUADS + step];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const long index =
+        args.out_offset + sequence * args.out_batch + query * args.out_token + head * args.out_head;
+    const __local float *const flat = (const __local float *)sums;
+    for (int d = item; d < HEAD_DIM_V; d += MERGE_WG)
+        out_store(out, index + d, merge_mean(flat[d], weights[0]));
+    if (item == 0)
+        merge_write_stats(&args.stats, lse, m, l, row, scale, weights[0]);
 }
 
-/* merged = a (+) b for each row; one work-group per row. merged may be a or b: a work-item reads its dims before it
- * writes them, and the barrier keeps the statistics until every work-item of the row has read them. */
+/* merged = a (+) b for each row. merged may be a or b: a work-item reads its dims before it writes them, and the barrier
+ * keeps the statistics until every work-item of the row has read them. */
 __attribute__((reqd_work_group_size(MERGE_WG, 1, 1))) __kernel void
 merge_pair(const __global float *o1, const __global float *stat0_1, const __global float *stat1_1,
            const __global float *o2, const __global float *stat0_2, const __global float *stat1_2, __global float *o,
@@ -107,18 +193,20 @@ merge_pair(const __global float *o1, const __global float *stat0_1, const __glob
     const long row = (long)get_group_id(0);
     const float2 a = state_load(stat0_1 + args.stat0_1_offset, stat1_1 + args.stat1_1_offset, row);
     const float2 b = state_load(stat0_2 + args.stat0_2_offset, stat1_2 + args.stat1_2_offset, row);
-    merge_total total;
-    total.max = state_max(a.x, b.x);
-    total.sum = state_share(a, total.max) + state_share(b, total.max);
-    const float weight1 = merge_weight(a, total), weight2 = merge_weight(b, total);
+    merge_scale scale;
+    scale.max = state_max(a.x, b.x);
+    scale.share = state_max(state_share(a, scale.max), state_share(b, scale.max));
+    const float weight1 = merge_weight(a, scale), weight2 = merge_weight(b, scale), weights = weight1 + weight2;
 
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (int quad = (int)get_local_id(0); quad < QUADS; quad += MERGE_WG) {
         const long index = row * HEAD_DIM_V + quad * 4;
         float4 sum = merge_add(-0.0f, weight1, *(const __global float4 *)(o1 + args.o1_offset + index));
         sum = merge_add(sum, weight2, *(const __global float4 *)(o2 + args.o2_offset + index));
-        *(__global float4 *)(o + args.out_offset + index) = total.sum == 0.0f ? (float4)(0.0f) : sum;
+        *(__global float4 *)(o + args.out_offset + index) =
+            (float4)(merge_mean(sum.x, weights), merge_mean(sum.y, weights), merge_mean(sum.z, weights),
+                     merge_mean(sum.w, weights));
     }
     if (get_local_id(0) == 0)
-        merge_write_stats(&args.stats, lse, m, l, row, total);
+        merge_write_stats(&args.stats, lse, m, l, row, scale, weights);
 }

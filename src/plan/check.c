@@ -12,7 +12,7 @@
 #define MAX_KV_LEN 0x7fffffffu /* lengths are int32 on the device */
 #define MAX_STRIDE ((int64_t)1 << 48)
 #define MAX_SPLITS (1u << 20)
-#define MAX_MERGE_ROWS (1u << 24) /* times 144 quads of a row: the grid stays below 2^32 work-items */
+#define MAX_MERGE_ROWS (1u << 30) /* a work-group per row */
 #define DEFAULT_ALIGNMENT 16u
 #define MAX_ALIGNMENT 4096u
 

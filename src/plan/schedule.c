@@ -41,9 +41,10 @@ uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_tuning *
     return max_u32(splits, 1);
 }
 
-uint32_t clfd_merge_work_group(const clfd_caps *caps)
+uint32_t clfd_merge_work_group(const clfd_caps *caps, uint32_t head_dim_v)
 {
-    const uint32_t wanted = (caps->type & CL_DEVICE_TYPE_GPU) != 0 ? 64 : 1;
+    const uint32_t quads = head_dim_v / 4;
+    const uint32_t wanted = (caps->type & CL_DEVICE_TYPE_GPU) != 0 ? min_u32(256, 8 * quads) : 1;
     uint32_t size = 1;
 
     while (size * 2 <= min_u32(wanted, caps->max_work_group))
@@ -62,7 +63,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     s.rows = rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
     s.passes = (uint32_t)ceil_div((uint64_t)attention->q_len * ratio, s.rows);
     s.num_rows = (uint64_t)attention->max_batch * attention->q_len * attention->num_q_heads;
-    s.merge_work_group = clfd_merge_work_group(caps);
+    s.merge_work_group = clfd_merge_work_group(caps, attention->head_dim_v);
     if (attention->split_policy == CLFD_SPLIT_TOKENS)
         s.split_tokens = attention->split_size;
     else if (attention->split_policy == CLFD_SPLIT_COUNT)
@@ -73,7 +74,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
     const uint64_t items = (uint64_t)attention->max_batch * attention->num_kv_heads * s.passes;
-    if (items > MAX_GROUPS / s.grid_splits || s.num_rows > MAX_GROUPS / attention->head_dim_v)
+    if (items > MAX_GROUPS / s.grid_splits || s.num_rows > MAX_GROUPS)
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",
                          (unsigned long long)items, s.grid_splits, (unsigned long long)MAX_GROUPS);

@@ -28,8 +28,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
 /* Splits that a sequence of kv_len tokens is cut into, the same arithmetic as cl/split.cl; at least 1. */
 uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_tuning *tuning, uint32_t kv_len);
 
-/* Work-items per work-group that the merge kernels ask for: whole rows of 4-dim quads on GPUs, one on CPUs, whose rows
- * are loops. */
-uint32_t clfd_merge_work_group(const clfd_caps *caps);
+/* Work-items per work-group that the merge kernels ask for: on GPUs 8 per 4 dims of a row, up to 256; on CPUs one. */
+uint32_t clfd_merge_work_group(const clfd_caps *caps, uint32_t head_dim_v);
 
 #endif

@@ -154,7 +154,6 @@ static clfd_status launch_merge(clfd_plan *plan, cl_command_queue queue, const d
     const cl_mem workspace = b->workspace.mem, kv_lens = clfd_buffer_mem(&b->kv_lens), out = b->out.mem,
                  lse = clfd_buffer_mem(&b->lse), none = NULL;
     const uint64_t rows = (uint64_t)b->batch * a->q_len * a->num_q_heads;
-    const uint64_t items = rows * (a->head_dim_v / 4);
     merge_args args;
     const clfd_argument arguments[] = {
         {sizeof(cl_mem), &workspace}, {sizeof(cl_mem), &workspace}, {sizeof(cl_mem), &workspace},
@@ -176,9 +175,8 @@ static clfd_status launch_merge(clfd_plan *plan, cl_command_queue queue, const d
     args.q_len = (cl_int)a->q_len;
     args.num_q_heads = (cl_int)a->num_q_heads;
     args.partial_slots = (cl_int)s->grid_splits;
-    return clfd_kernel_launch(&plan->merge, queue, arguments, sizeof arguments / sizeof arguments[0],
-                              (items + plan->merge.work_group - 1) / plan->merge.work_group, num_wait, wait, event,
-                              &plan->context->logger);
+    return clfd_kernel_launch(&plan->merge, queue, arguments, sizeof arguments / sizeof arguments[0], rows, num_wait,
+                              wait, event, &plan->context->logger);
 }
 
 /* The launches of one call. `events` has CLFD_MAX_LAUNCHES places, or is NULL where only `last` is wanted. */

@@ -20,7 +20,7 @@ struct clfd_merge_plan {
 static clfd_status create_kernels(clfd_merge_plan *plan)
 {
     const clfd_merge *const m = &plan->merge;
-    const uint32_t work_group = clfd_merge_work_group(&plan->context->caps);
+    const uint32_t work_group = clfd_merge_work_group(&plan->context->caps, m->head_dim_v);
     clfd_status status = clfd_kernel_create_merge(plan->context, "merge", m->partial, m->head_dim_v, m->out_type,
                                                   work_group, &plan->reduce);
 
@@ -183,7 +183,6 @@ static clfd_status launch_reduce(clfd_merge_plan *plan, cl_command_queue queue, 
         states->o.mem, stat0(plan, states)->mem,      stat1(plan, states)->mem,    NULL,
         merged->o.mem, clfd_buffer_mem(&merged->lse), clfd_buffer_mem(&merged->m), clfd_buffer_mem(&merged->l)};
     enum { NUM_MEMS = sizeof mems / sizeof mems[0] };
-    const uint64_t items = (uint64_t)rows * (m->head_dim_v / 4);
     clfd_argument arguments[NUM_MEMS + 1];
     merge_args args;
 
@@ -201,8 +200,7 @@ static clfd_status launch_reduce(clfd_merge_plan *plan, cl_command_queue queue, 
     for (int i = 0; i < NUM_MEMS; i++)
         arguments[i] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     arguments[NUM_MEMS] = (clfd_argument){sizeof args, &args};
-    return clfd_kernel_launch(&plan->reduce, queue, arguments, NUM_MEMS + 1,
-                              (items + plan->reduce.work_group - 1) / plan->reduce.work_group, num_wait, wait, event,
+    return clfd_kernel_launch(&plan->reduce, queue, arguments, NUM_MEMS + 1, rows, num_wait, wait, event,
                               &plan->context->logger);
 }
 
