@@ -1,16 +1,18 @@
 /* decode_lanes.cl - a group of work-items ("lanes") per KV row: the family for GPUs.
  *
- * A work-group of LANES_WG work-items is LANES_WG / LANES lane groups. Each lane group is a stream: it takes
- * LANES_UNROLL tokens per step, holds its own (m, l, o) and meets the others only at the end, in local memory. A lane
- * holds every LANES-th chunk of 8 elements of a row, so a lane group reads a row as one contiguous run. The scores of a
- * step, LANES_UNROLL tokens by DECODE_ROWS query rows, are summed over the lanes by a transposing reduction: at each
- * stage a lane passes on half of its sums, so that at the end the sums are spread over the lanes and each exp is
- * computed once.
+ * A work-group is LANES_PARTS parts of GROUPS lane groups. A part owns LANES_ROWS of the block's query rows; the parts
+ * read the same K and V at about the same time, so that all but the first find them in the cache. Each lane group is a
+ * stream: it takes LANES_UNROLL tokens per step, holds its own (m, l, o) and meets the other groups of its part only at
+ * the end, in local memory. A lane holds every LANES-th chunk of 8 elements of a row, so a lane group reads a row as
+ * one contiguous run. The scores of a step, LANES_UNROLL tokens by LANES_ROWS query rows, are summed over the lanes by a
+ * transposing reduction: at each stage a lane passes on half of its sums, so that at the end the sums are spread over
+ * the lanes and each exp is computed once.
  *
  * Tunables, given by the host:
  *   LANES_WG        work-items per work-group, a power of two
- *   LANES           lanes per KV row, a power of two, at least DECODE_ROWS
+ *   LANES           lanes per KV row, a power of two, at least LANES_ROWS
  *   LANES_UNROLL    tokens per lane group and step, a power of two
+ *   LANES_PARTS     parts that share the query rows of a block, a power of two
  *   LANES_EXCHANGE  how lanes exchange values: 0 local memory and barriers, 1 sub-group shuffles, 2 PTX shuffles
  */
 #ifndef LANES_EXCHANGE
@@ -33,7 +35,13 @@
 #define LANES_UNROLL 2
 #endif
 
-#define GROUPS (LANES_WG / LANES)
+#ifndef LANES_PARTS
+#define LANES_PARTS 1
+#endif
+
+#define LANES_ROWS ((DECODE_ROWS + LANES_PARTS - 1) / LANES_PARTS)
+#define PART_WG (LANES_WG / LANES_PARTS)
+#define GROUPS (PART_WG / LANES)
 #define TILE (GROUPS * LANES_UNROLL)
 #define CHUNKS (HEAD_DIM / 8)
 #define CHUNKS_V (HEAD_DIM_V / 8)
@@ -41,12 +49,12 @@
 #define LANE_CHUNKS_V ((CHUNKS_V + LANES - 1) / LANES)
 
 /* The sums of a step, row by row and token by token, rows padded to a power of two. */
-#if DECODE_ROWS > 4
+#if LANES_ROWS > 4
 #define PADDED_ROWS 8
-#elif DECODE_ROWS > 2
+#elif LANES_ROWS > 2
 #define PADDED_ROWS 4
 #else
-#define PADDED_ROWS DECODE_ROWS
+#define PADDED_ROWS LANES_ROWS
 #endif
 #define SUMS (PADDED_ROWS * LANES_UNROLL)
 #define SLOTS (SUMS > LANES ? SUMS / LANES : 1)   /* sums that a lane holds after the reduction */
@@ -57,7 +65,7 @@
 
 /* q in registers while it fits; otherwise in local memory, one copy per work-group. */
 #ifndef LANES_Q_LOCAL
-#define LANES_Q_LOCAL (DECODE_ROWS * LANE_CHUNKS > 8)
+#define LANES_Q_LOCAL (LANES_ROWS * LANE_CHUNKS > 8)
 #endif
 
 /* Chunks of o that the final fold takes through local memory at a time; 8 planes of a padded row of lanes each. */
@@ -75,7 +83,10 @@
 
 typedef struct lanes_place {
     __local float *share;
-    int item, group, lane;
+    int item, lane;
+    int first; /* the item that is lane 0 of this lane group */
+    int group; /* of the part */
+    int part;
 } lanes_place;
 
 #if LANES_EXCHANGE == 0
@@ -97,7 +108,7 @@ static inline void lanes_reduce(const lanes_place *at, float *sums)
         at->share[i * LANES_WG + at->item] = sums[i];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < SLOTS; i++) {
-        const int first = (at->lane / COPIES * SLOTS + i) * LANES_WG + at->group * LANES;
+        const int first = (at->lane / COPIES * SLOTS + i) * LANES_WG + at->first;
         float total = 0.0f;
         for (int x = 0; x < LANES; x++)
             total += at->share[first + x];
@@ -116,7 +127,7 @@ static inline void lanes_publish(const lanes_place *at, const float *slots, int 
 
 static inline float lanes_read(const lanes_place *at, const float *slots, int slot, int lane)
 {
-    return at->share[slot * LANES_WG + at->group * LANES + lane];
+    return at->share[slot * LANES_WG + at->first + lane];
 }
 
 static inline void lanes_retire(void) { barrier(CLK_LOCAL_MEM_FENCE); }
@@ -225,73 +236,89 @@ static inline float8 lanes_load_q(const __global q_element *q, const decode_args
     return vload8(0, values);
 }
 
-/* Folds the lane groups of the work-group into one state per row and writes it. m and l are this lane's, of row
- * lane / ROW_LANES; o is the lane group's. */
-static inline void lanes_finish(const decode_args *args, const decode_item *item, const lanes_place *at, float m, float l,
-                         float8 (*o)[LANE_CHUNKS_V], __local float *stats, __global out_element *out,
-                         __global float *lse, __global float *workspace)
+/* Row r of a part as a row of the block. A part may end past the block. */
+static inline int lanes_row(int part, int r) { return part * LANES_ROWS + r; }
+
+static inline bool lanes_row_exists(const decode_args *args, const decode_item *item, int part, int r)
 {
-    __local float *const stats_l = stats + PADDED_ROWS * GROUPS;
-    float total_l[DECODE_ROWS];
+    return lanes_row(part, r) < DECODE_ROWS && decode_row_exists(args, item, lanes_row(part, r));
+}
+
+/* One chunk of o into 8 planes of local memory, element by element. */
+static inline void lanes_put_chunk(__local float *plane, float8 chunk)
+{
+    plane[0] = chunk.s0;
+    plane[FOLD_STRIDE] = chunk.s1;
+    plane[2 * FOLD_STRIDE] = chunk.s2;
+    plane[3 * FOLD_STRIDE] = chunk.s3;
+    plane[4 * FOLD_STRIDE] = chunk.s4;
+    plane[5 * FOLD_STRIDE] = chunk.s5;
+    plane[6 * FOLD_STRIDE] = chunk.s6;
+    plane[7 * FOLD_STRIDE] = chunk.s7;
+}
+
+/* Chunk c of row r of every part, put by all lane groups into `planes`: adds up the groups and writes the elements. */
+static inline void lanes_write_chunk(const decode_args *args, const decode_item *item, const lanes_place *at, int r,
+                                     int c, const __local float *planes, const __local float *totals,
+                                     __global out_element *out, __global float *workspace)
+{
+    for (int x = at->item; x < LANES_PARTS * LANES * 8; x += LANES_WG) {
+        const int part = x / (LANES * 8), y = x % (LANES * 8), d = c * LANES * 8 + y;
+        const __local float *const column = planes + y % 8 * FOLD_STRIDE + part * PART_WG + y / 8;
+        float sum = 0.0f;
+        if (d >= HEAD_DIM_V || !lanes_row_exists(args, item, part, r))
+            continue;
+        for (int g = 0; g < GROUPS; g++)
+            sum += column[g * LANES];
+        const decode_row row = decode_find_row(args, item, lanes_row(part, r));
+        decode_store_o(args, item, &row, out, workspace, d, state_normalise(sum, totals[lanes_row(part, r)]));
+    }
+}
+
+/* Folds the lane groups of each part into one state per row and writes it. m and l are this lane's, of row
+ * lane / ROW_LANES of its part; o is the lane group's. */
+static inline void lanes_finish(const decode_args *args, const decode_item *item, const lanes_place *at, float m, float l,
+                                float8 (*o)[LANE_CHUNKS_V], __local float *stats, __local float *totals,
+                                __global out_element *out, __global float *lse, __global float *workspace)
+{
+    __local float *const part_m = stats + at->part * (2 * PADDED_ROWS * GROUPS), *const part_l = part_m + PADDED_ROWS * GROUPS;
 
     for (int width = ROW_LANES / 2; width >= COPIES; width /= 2)
         l += lanes_xor(at, l, width);
     if (at->lane % ROW_LANES == 0) {
-        stats[at->lane / ROW_LANES * GROUPS + at->group] = m;
-        stats_l[at->lane / ROW_LANES * GROUPS + at->group] = l;
+        part_m[at->lane / ROW_LANES * GROUPS + at->group] = m;
+        part_l[at->lane / ROW_LANES * GROUPS + at->group] = l;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-    for (int r = 0; r < DECODE_ROWS; r++) {
+    for (int r = 0; r < LANES_ROWS; r++) {
         float top = -INFINITY, sum = 0.0f;
         for (int g = 0; g < GROUPS; g++)
-            top = state_max(top, stats[r * GROUPS + g]);
+            top = state_max(top, part_m[r * GROUPS + g]);
         for (int g = 0; g < GROUPS; g++)
-            sum += state_weight(stats[r * GROUPS + g], top) * stats_l[r * GROUPS + g];
-        const float weight = state_weight(stats[r * GROUPS + at->group], top);
+            sum += state_weight(part_m[r * GROUPS + g], top) * part_l[r * GROUPS + g];
+        const float weight = state_weight(part_m[r * GROUPS + at->group], top);
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS_V; c++)
             o[r][c] *= weight;
-        total_l[r] = sum;
-        if (at->item == 0 && decode_row_exists(args, item, r)) {
-            const decode_row row = decode_find_row(args, item, r);
+        if (at->item % PART_WG == 0 && lanes_row_exists(args, item, at->part, r)) {
+            const decode_row row = decode_find_row(args, item, lanes_row(at->part, r));
+            totals[lanes_row(at->part, r)] = sum;
             decode_store_stats(args, item, &row, lse, workspace, top, sum);
         }
     }
 #pragma unroll
-    for (int first = 0; first < DECODE_ROWS * LANE_CHUNKS_V; first += FOLD_CHUNKS) {
+    for (int first = 0; first < LANES_ROWS * LANE_CHUNKS_V; first += FOLD_CHUNKS) {
+        const int count = min(FOLD_CHUNKS, LANES_ROWS * LANE_CHUNKS_V - first);
 #pragma unroll
-        for (int i = 0; i < FOLD_CHUNKS; i++) {
-            if (first + i < DECODE_ROWS * LANE_CHUNKS_V) {
-                const float8 chunk = o[(first + i) / LANE_CHUNKS_V][(first + i) % LANE_CHUNKS_V];
-                __local float *const plane = at->share + i * 8 * FOLD_STRIDE + at->item;
-                plane[0] = chunk.s0;
-                plane[FOLD_STRIDE] = chunk.s1;
-                plane[2 * FOLD_STRIDE] = chunk.s2;
-                plane[3 * FOLD_STRIDE] = chunk.s3;
-                plane[4 * FOLD_STRIDE] = chunk.s4;
-                plane[5 * FOLD_STRIDE] = chunk.s5;
-                plane[6 * FOLD_STRIDE] = chunk.s6;
-                plane[7 * FOLD_STRIDE] = chunk.s7;
-            }
-        }
+        for (int i = 0; i < count; i++)
+            lanes_put_chunk(at->share + i * 8 * FOLD_STRIDE + at->item,
+                            o[(first + i) / LANE_CHUNKS_V][(first + i) % LANE_CHUNKS_V]);
         barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-        for (int i = 0; i < FOLD_CHUNKS; i++) {
-            const int r = (first + i) / LANE_CHUNKS_V, c = (first + i) % LANE_CHUNKS_V;
-            if (r >= DECODE_ROWS || !decode_row_exists(args, item, r))
-                continue;
-            const decode_row row = decode_find_row(args, item, r);
-            for (int x = at->item; x < LANES * 8; x += LANES_WG) {
-                const int d = c * LANES * 8 + x;
-                const __local float *column = at->share + (i * 8 + x % 8) * FOLD_STRIDE + x / 8;
-                float sum = 0.0f;
-                for (int g = 0; g < GROUPS; g++)
-                    sum += column[g * LANES];
-                if (d < HEAD_DIM_V)
-                    decode_store_o(args, item, &row, out, workspace, d, state_normalise(sum, total_l[r]));
-            }
-        }
+        for (int i = 0; i < count; i++)
+            lanes_write_chunk(args, item, at, (first + i) / LANE_CHUNKS_V, (first + i) % LANE_CHUNKS_V,
+                              at->share + i * 8 * FOLD_STRIDE, totals, out, workspace);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
@@ -299,38 +326,41 @@ static inline void lanes_finish(const decode_args *args, const decode_item *item
 __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes(DECODE_ARGUMENTS)
 {
     __local float share[SHARE_FLOATS];
-    __local float stats[2 * PADDED_ROWS * GROUPS];
+    __local float stats[LANES_PARTS * 2 * PADDED_ROWS * GROUPS];
+    __local float totals[LANES_PARTS * LANES_ROWS];
 #if LANES_Q_LOCAL
-    __local float8 shared_q[DECODE_ROWS * LANE_CHUNKS * LANES];
+    __local float8 shared_q[LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES];
 #endif
     decode_item item;
     lanes_place at;
-    float8 o[DECODE_ROWS][LANE_CHUNKS_V];
+    float8 o[LANES_ROWS][LANE_CHUNKS_V];
     float m = -INFINITY, l = 0.0f; /* of the row whose sums this lane holds; o is under the same m, row by row */
 
     if (!decode_find_item(&args, kv_lens, (uint)get_group_id(0), &item))
         return;
     at.share = share;
     at.item = (int)get_local_id(0);
-    at.group = at.item / LANES;
     at.lane = at.item % LANES;
+    at.first = at.item - at.lane;
+    at.group = at.item / LANES % GROUPS;
+    at.part = at.item / PART_WG;
 
 #if LANES_Q_LOCAL
-    for (int x = at.item; x < DECODE_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
+    for (int x = at.item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
         shared_q[x] = lanes_load_q(q, &args, &item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, x % LANES);
     barrier(CLK_LOCAL_MEM_FENCE);
-#define QUERY(r, c) shared_q[((r) * LANE_CHUNKS + (c)) * LANES + at.lane]
+#define QUERY(r, c) shared_q[(lanes_row(at.part, r) * LANE_CHUNKS + (c)) * LANES + at.lane]
 #else
-    float8 own_q[DECODE_ROWS][LANE_CHUNKS];
+    float8 own_q[LANES_ROWS][LANE_CHUNKS];
 #pragma unroll
-    for (int r = 0; r < DECODE_ROWS; r++)
+    for (int r = 0; r < LANES_ROWS; r++)
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS; c++)
-            own_q[r][c] = lanes_load_q(q, &args, &item, r, c, at.lane);
+            own_q[r][c] = lanes_load_q(q, &args, &item, lanes_row(at.part, r), c, at.lane);
 #define QUERY(r, c) own_q[r][c]
 #endif
 #pragma unroll
-    for (int r = 0; r < DECODE_ROWS; r++)
+    for (int r = 0; r < LANES_ROWS; r++)
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS_V; c++)
             o[r][c] = 0.0f;
@@ -340,7 +370,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
 #if !V_FROM_K
     const kv_rows values = kv_values(v, &args, item.batch, item.kv_head);
 #endif
-    const int own_row = min(at.lane / ROW_LANES, DECODE_ROWS - 1);
+    const int own_row = lanes_row(at.part, min(at.lane / ROW_LANES, LANES_ROWS - 1));
     const decode_row first_row = decode_find_row(&args, &item, 0);
     const int own_limit = min(decode_find_row(&args, &item, own_row).limit, item.end);
     const int full_limit = min(first_row.limit, item.end); /* below it every row of the block sees every token */
@@ -381,7 +411,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
             for (int c = 0; c < LANE_CHUNKS; c++) {
                 const float8 key = kv_unpack8(raw_k[u][c]);
 #pragma unroll
-                for (int r = 0; r < DECODE_ROWS; r++)
+                for (int r = 0; r < LANES_ROWS; r++)
                     sums[r * LANES_UNROLL + u] = lanes_dot8(QUERY(r, c), key, sums[r * LANES_UNROLL + u]);
             }
         lanes_reduce(&at, sums);
@@ -406,7 +436,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
             float shrink = state_weight(m, raised);
             lanes_publish(&at, &shrink, 1);
 #pragma unroll
-            for (int r = 0; r < DECODE_ROWS; r++) {
+            for (int r = 0; r < LANES_ROWS; r++) {
                 const float row_shrink = lanes_read(&at, &shrink, 0, r * ROW_LANES);
 #pragma unroll
                 for (int c = 0; c < LANE_CHUNKS_V; c++)
@@ -429,7 +459,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
 #pragma unroll
             for (int u = 0; u < LANES_UNROLL; u++)
 #pragma unroll
-                for (int r = 0; r < DECODE_ROWS; r++) {
+                for (int r = 0; r < LANES_ROWS; r++) {
                     const int sum = r * LANES_UNROLL + u;
                     const float p = lanes_read(&at, sums, SUM_SLOT(sum), SUM_LANE(sum));
 #pragma unroll
@@ -439,20 +469,20 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
         } else {
 #pragma unroll
             for (int u = 0; u < LANES_UNROLL; u++) {
-                float p[DECODE_ROWS];
+                float p[LANES_ROWS];
 #pragma unroll
-                for (int r = 0; r < DECODE_ROWS; r++)
+                for (int r = 0; r < LANES_ROWS; r++)
                     p[r] = lanes_read(&at, sums, SUM_SLOT(r * LANES_UNROLL + u), SUM_LANE(r * LANES_UNROLL + u));
 #pragma unroll
                 for (int c = 0; c < LANE_CHUNKS_V; c++) {
                     const float8 value = kv_unpack8(raw_v[u][c]);
 #pragma unroll
-                    for (int r = 0; r < DECODE_ROWS; r++)
+                    for (int r = 0; r < LANES_ROWS; r++)
                         o[r][c] = fma(p[r], value, o[r][c]);
                 }
             }
         }
         lanes_retire();
     }
-    lanes_finish(&args, &item, &at, m, l, o, stats, out, lse, workspace);
+    lanes_finish(&args, &item, &at, m, l, o, stats, totals, out, lse, workspace);
 }

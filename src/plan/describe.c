@@ -50,8 +50,9 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
     char family[160];
 
     if (tuning->family == CLFD_FAMILY_LANES)
-        snprintf(family, sizeof family, "-DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_EXCHANGE=%u",
-                 tuning->work_group, tuning->lanes, tuning->unroll, tuning->exchange);
+        snprintf(family, sizeof family,
+                 "-DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u", tuning->work_group,
+                 tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
     else
         snprintf(family, sizeof family, "-DVECTOR_WG=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u",
                  tuning->work_group, tuning->width, tuning->tile, tuning->prefetch);

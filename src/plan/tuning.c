@@ -44,6 +44,7 @@ static const struct field {
     FIELD("wg", work_group, 1, 1024, true, 3),
     FIELD("lanes", lanes, 8, 32, true, 1u << LANES),
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
+    FIELD("parts", parts, 1, 8, true, 1u << LANES),
     FIELD("width", width, 8, 16, true, 1u << VECTOR),
     FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
     FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
@@ -89,9 +90,10 @@ static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attentio
     const uint64_t fold = (fold_chunks > 1 ? fold_chunks : 1) * 8 * fold_stride;
     const uint64_t sums = tuning->exchange == CLFD_EXCHANGE_LOCAL ? 8 * tuning->unroll * wg : 0;
     const uint64_t lane_chunks = (attention->head_dim / 8 + lanes - 1) / lanes;
-    const uint64_t q = tuning->rows * lane_chunks > 8 ? tuning->rows * lane_chunks * lanes * 8 : 0;
+    const uint64_t part_rows = (tuning->rows + tuning->parts - 1) / tuning->parts;
+    const uint64_t q = part_rows * lane_chunks > 8 ? tuning->parts * part_rows * lane_chunks * lanes * 8 : 0;
 
-    return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + q) * sizeof(float);
+    return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 8 + q) * sizeof(float);
 }
 
 /* Why a row cannot run on a device, or NULL. */
@@ -101,10 +103,8 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
         return "wg exceeds the device's work-group limit";
     if (tuning->family != CLFD_FAMILY_LANES)
         return NULL;
-    if (tuning->lanes > tuning->work_group)
-        return "lanes exceeds wg";
-    if (tuning->rows > tuning->lanes)
-        return "rows exceeds lanes";
+    if (tuning->lanes * tuning->parts > tuning->work_group)
+        return "lanes times parts exceeds wg";
     if (tuning->exchange == CLFD_EXCHANGE_PTX && tuning->work_group < 32)
         return "exchange=ptx needs wg of at least 32";
     if (!exchange_available(caps, tuning->exchange))

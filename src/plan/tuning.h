@@ -21,6 +21,7 @@ typedef struct clfd_tuning {
     uint32_t rows;            /* rows: query rows per block at most, 1..8 */
     uint32_t lanes;           /* lanes: work-items per KV row; a power of two (lanes family) */
     uint32_t unroll;          /* unroll: keys per lane group and step; a power of two (lanes family) */
+    uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family) */
     uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */
     uint32_t tile;            /* tile: keys per tile (vector family) */
     uint32_t prefetch;        /* prefetch: rows ahead; 0: none (vector family) */
