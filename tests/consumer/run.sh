@@ -8,13 +8,22 @@ build=${1-"$here/../../build/release"}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
-cmake --install "$build" --prefix "$work/installed" >"$work/log"
+
+# Runs a command and shows what it said only where it fails.
+quietly() {
+    "$@" >"$work/log" 2>&1 || {
+        cat "$work/log"
+        return 1
+    }
+}
+
+quietly cmake --install "$build" --prefix "$work/installed"
 # What was installed must not know where: it is moved before its first use.
 mv "$work/installed" "$prefix"
 
 echo "find_package"
-cmake -S "$here" -B "$work/find_package" -DCMAKE_PREFIX_PATH="$prefix" >>"$work/log" || { cat "$work/log"; exit 1; }
-cmake --build "$work/find_package" >>"$work/log" || { cat "$work/log"; exit 1; }
+quietly cmake -S "$here" -B "$work/find_package" -DCMAKE_PREFIX_PATH="$prefix"
+quietly cmake --build "$work/find_package"
 ctest --test-dir "$work/find_package" --output-on-failure
 
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name clfd.pc)")
