@@ -49,9 +49,7 @@ static void expect_nothing_live(void)
 
 /* Everything around one plan. */
 typedef struct setting {
-    cl_context cl;
-    cl_command_queue queue;
-    clfd_context *context;
+    test_rig rig;
     clfd_plan *plan;
     clfd_buffers buffers;
 } setting;
@@ -63,17 +61,6 @@ static clfd_buffer make_buffer(cl_context cl, size_t bytes)
     buffer.mem = clCreateBuffer(cl, CL_MEM_READ_WRITE, bytes, NULL, NULL);
     ck_assert_ptr_nonnull(buffer.mem);
     return buffer;
-}
-
-static void open_setting(setting *opened)
-{
-    cl_device_id device = test_device();
-
-    memset(opened, 0, sizeof *opened);
-    opened->cl = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    opened->queue = clCreateCommandQueue(opened->cl, device, 0, NULL);
-    ck_assert_ptr_nonnull(opened->queue);
-    ck_assert_int_eq(clfd_context_create(opened->cl, device, NULL, &opened->context), CLFD_SUCCESS);
 }
 
 static clfd_attention describe(uint32_t head_dim)
@@ -93,14 +80,14 @@ static void open_plan(setting *opened, uint32_t head_dim)
     const size_t row_bytes = NUM_HEADS * head_dim * sizeof(float);
     clfd_buffers *b = &opened->buffers;
 
-    ck_assert_int_eq(clfd_plan_create(opened->context, &attention, &opened->plan), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_plan_create(opened->rig.clfd, &attention, &opened->plan), CLFD_SUCCESS);
     *b = (clfd_buffers){.struct_size = sizeof *b, .batch = 1};
-    b->q = make_buffer(opened->cl, row_bytes);
-    b->k = make_buffer(opened->cl, MAX_KV_LEN * row_bytes);
-    b->v = make_buffer(opened->cl, MAX_KV_LEN * row_bytes);
-    b->out = make_buffer(opened->cl, row_bytes);
-    b->lse = make_buffer(opened->cl, NUM_HEADS * sizeof(float));
-    b->workspace = make_buffer(opened->cl, clfd_plan_workspace_bytes(opened->plan));
+    b->q = make_buffer(opened->rig.context, row_bytes);
+    b->k = make_buffer(opened->rig.context, MAX_KV_LEN * row_bytes);
+    b->v = make_buffer(opened->rig.context, MAX_KV_LEN * row_bytes);
+    b->out = make_buffer(opened->rig.context, row_bytes);
+    b->lse = make_buffer(opened->rig.context, NUM_HEADS * sizeof(float));
+    b->workspace = make_buffer(opened->rig.context, clfd_plan_workspace_bytes(opened->plan));
 }
 
 static void close_plan(setting *opened)
@@ -113,20 +100,14 @@ static void close_plan(setting *opened)
         ck_assert_int_eq(clReleaseMemObject(mems[i]), CL_SUCCESS);
 }
 
-static void close_setting(setting *opened)
-{
-    clfd_context_release(opened->context);
-    ck_assert_int_eq(clReleaseCommandQueue(opened->queue), CL_SUCCESS);
-    ck_assert_int_eq(clReleaseContext(opened->cl), CL_SUCCESS);
-}
-
 static void decode(const setting *opened)
 {
     ck_assert_int_eq(
-        clfd_enqueue_workspace_init(opened->plan, opened->queue, &opened->buffers.workspace, 0, NULL, NULL),
+        clfd_enqueue_workspace_init(opened->plan, opened->rig.queue, &opened->buffers.workspace, 0, NULL, NULL),
         CLFD_SUCCESS);
-    ck_assert_int_eq(clfd_enqueue_decode(opened->plan, opened->queue, &opened->buffers, 0, NULL, NULL), CLFD_SUCCESS);
-    ck_assert_int_eq(clFinish(opened->queue), CL_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_decode(opened->plan, opened->rig.queue, &opened->buffers, 0, NULL, NULL),
+                     CLFD_SUCCESS);
+    ck_assert_int_eq(clFinish(opened->rig.queue), CL_SUCCESS);
 }
 
 /* The layer itself: a reference that is held is seen, and so is its release. */
@@ -154,25 +135,26 @@ START_TEST(decode_leaves_no_reference)
     cl_uint num_events = 0;
     setting opened;
 
-    open_setting(&opened);
+    test_rig_open(&opened.rig);
     open_plan(&opened, 64);
-    ck_assert_int_eq(clfd_plan_warmup(opened.plan, opened.queue), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_plan_warmup(opened.plan, opened.rig.queue), CLFD_SUCCESS);
     decode(&opened);
     ck_assert_int_eq(live(LAYER_EVENT), 0);
-    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.queue, &opened.buffers, 0, NULL, &event), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.rig.queue, &opened.buffers, 0, NULL, &event),
+                     CLFD_SUCCESS);
     ck_assert_int_eq(
-        clfd_enqueue_decode_profiled(opened.plan, opened.queue, &opened.buffers, 1, &event, events, &num_events),
+        clfd_enqueue_decode_profiled(opened.plan, opened.rig.queue, &opened.buffers, 1, &event, events, &num_events),
         CLFD_SUCCESS);
     ck_assert_uint_eq(num_events, 2);
     ck_assert_int_eq(live(LAYER_EVENT), 3);
     opened.buffers.batch = 0;
-    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.queue, &opened.buffers, 0, NULL, NULL), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.rig.queue, &opened.buffers, 0, NULL, NULL), CLFD_SUCCESS);
     ck_assert_int_eq(live(LAYER_EVENT), 3);
     ck_assert_int_eq(clReleaseEvent(event), CL_SUCCESS);
     ck_assert_int_eq(clReleaseEvent(events[0]), CL_SUCCESS);
     ck_assert_int_eq(clReleaseEvent(events[1]), CL_SUCCESS);
     close_plan(&opened);
-    close_setting(&opened);
+    test_rig_close(&opened.rig);
     expect_nothing_live();
 }
 END_TEST
@@ -184,22 +166,22 @@ START_TEST(merge_leaves_no_reference)
     clfd_merge_plan *plan = NULL;
     setting opened;
 
-    open_setting(&opened);
-    states.o = make_buffer(opened.cl, 2 * 8 * sizeof(float));
-    states.lse = make_buffer(opened.cl, 2 * sizeof(float));
-    merged.o = make_buffer(opened.cl, 8 * sizeof(float));
-    merged.lse = make_buffer(opened.cl, sizeof(float));
-    ck_assert_int_eq(clfd_merge_plan_create(opened.context, &merge, &plan), CLFD_SUCCESS);
-    ck_assert_int_eq(clfd_enqueue_merge(plan, opened.queue, 1, &states, &merged, 0, NULL, NULL), CLFD_SUCCESS);
-    ck_assert_int_eq(clfd_enqueue_merge_pair(plan, opened.queue, 1, &merged, &states, &merged, 0, NULL, NULL),
+    test_rig_open(&opened.rig);
+    states.o = make_buffer(opened.rig.context, 2 * 8 * sizeof(float));
+    states.lse = make_buffer(opened.rig.context, 2 * sizeof(float));
+    merged.o = make_buffer(opened.rig.context, 8 * sizeof(float));
+    merged.lse = make_buffer(opened.rig.context, sizeof(float));
+    ck_assert_int_eq(clfd_merge_plan_create(opened.rig.clfd, &merge, &plan), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_merge(plan, opened.rig.queue, 1, &states, &merged, 0, NULL, NULL), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_merge_pair(plan, opened.rig.queue, 1, &merged, &states, &merged, 0, NULL, NULL),
                      CLFD_SUCCESS);
-    ck_assert_int_eq(clFinish(opened.queue), CL_SUCCESS);
+    ck_assert_int_eq(clFinish(opened.rig.queue), CL_SUCCESS);
     clfd_merge_plan_release(plan);
     ck_assert_int_eq(clReleaseMemObject(states.o.mem), CL_SUCCESS);
     ck_assert_int_eq(clReleaseMemObject(states.lse.mem), CL_SUCCESS);
     ck_assert_int_eq(clReleaseMemObject(merged.o.mem), CL_SUCCESS);
     ck_assert_int_eq(clReleaseMemObject(merged.lse.mem), CL_SUCCESS);
-    close_setting(&opened);
+    test_rig_close(&opened.rig);
     expect_nothing_live();
 }
 END_TEST
@@ -212,19 +194,19 @@ START_TEST(refusals_leave_no_reference)
     cl_event event = NULL;
     setting opened;
 
-    open_setting(&opened);
+    test_rig_open(&opened.rig);
     wrong.num_kv_heads = NUM_HEADS + 1;
-    ck_assert_int_eq(clfd_plan_create(opened.context, &wrong, &plan), CLFD_ERROR_HEAD_RATIO);
+    ck_assert_int_eq(clfd_plan_create(opened.rig.clfd, &wrong, &plan), CLFD_ERROR_HEAD_RATIO);
     wrong = describe(64);
     wrong.tuning = "no_such_word=1";
-    ck_assert_int_eq(clfd_plan_create(opened.context, &wrong, &plan), CLFD_ERROR_TUNING);
+    ck_assert_int_eq(clfd_plan_create(opened.rig.clfd, &wrong, &plan), CLFD_ERROR_TUNING);
     open_plan(&opened, 64);
     opened.buffers.k.offset = 16;
-    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.queue, &opened.buffers, 0, NULL, &event),
+    ck_assert_int_eq(clfd_enqueue_decode(opened.plan, opened.rig.queue, &opened.buffers, 0, NULL, &event),
                      CLFD_ERROR_BUFFER_SIZE);
     ck_assert_ptr_null(event);
     close_plan(&opened);
-    close_setting(&opened);
+    test_rig_close(&opened.rig);
     expect_nothing_live();
 }
 END_TEST
@@ -233,7 +215,7 @@ START_TEST(a_hundred_plans_come_and_go)
 {
     setting opened;
 
-    open_setting(&opened);
+    test_rig_open(&opened.rig);
     for (int i = 0; i < 100; i++) {
         open_plan(&opened, 64);
         decode(&opened);
@@ -242,7 +224,7 @@ START_TEST(a_hundred_plans_come_and_go)
         ck_assert_int_eq(live(LAYER_KERNEL), 0);
         ck_assert_int_eq(live(LAYER_MEM), 0);
     }
-    close_setting(&opened);
+    test_rig_close(&opened.rig);
     expect_nothing_live();
 }
 END_TEST
@@ -252,11 +234,11 @@ START_TEST(five_contexts_come_and_go)
     for (int i = 0; i < 5; i++) {
         setting opened;
 
-        open_setting(&opened);
+        test_rig_open(&opened.rig);
         open_plan(&opened, 64);
         decode(&opened);
         close_plan(&opened);
-        close_setting(&opened);
+        test_rig_close(&opened.rig);
         expect_nothing_live();
     }
 }
@@ -267,8 +249,8 @@ START_TEST(alternating_contexts_and_dims_leave_no_reference)
 {
     setting opened[2];
 
-    open_setting(&opened[0]);
-    open_setting(&opened[1]);
+    test_rig_open(&opened[0].rig);
+    test_rig_open(&opened[1].rig);
     for (int i = 0; i < 8; i++) {
         setting *turn = &opened[i % 2];
         open_plan(turn, i / 2 % 2 == 0 ? 64 : 128);
@@ -278,11 +260,11 @@ START_TEST(alternating_contexts_and_dims_leave_no_reference)
         ck_assert_int_eq(live(LAYER_PROGRAM), 2 * (i < 4 ? i + 1 : 4));
         ck_assert_int_eq(live(LAYER_KERNEL), 0);
     }
-    close_setting(&opened[0]);
+    test_rig_close(&opened[0].rig);
     open_plan(&opened[1], 64);
     decode(&opened[1]);
     close_plan(&opened[1]);
-    close_setting(&opened[1]);
+    test_rig_close(&opened[1].rig);
     expect_nothing_live();
 }
 END_TEST

@@ -22,7 +22,7 @@ static const int32_t kv_lens[BATCH] = {0, 1, 23, MAX_KV_LEN};
 
 static const char *const tunings[] = {
     "family=decode_vector width=8 tile=4",
-    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2",
+    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4",
 };
 
 /* clang-format off */
@@ -39,29 +39,16 @@ static const clfd_attention problems[] = {
 };
 /* clang-format on */
 
-/* What the tests share. */
-static cl_context cl;
-static cl_command_queue queue;
-static clfd_context *context;
+static test_rig rig;
 static random_source source;
 
 static void set_up(void)
 {
-    cl_device_id device = test_device();
-
-    cl = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    queue = clCreateCommandQueue(cl, device, 0, NULL);
-    ck_assert_ptr_nonnull(queue);
-    ck_assert_int_eq(clfd_context_create(cl, device, NULL, &context), CLFD_SUCCESS);
+    test_rig_open(&rig);
     source = (random_source){.state = 1};
 }
 
-static void tear_down(void)
-{
-    clfd_context_release(context);
-    ck_assert_int_eq(clReleaseCommandQueue(queue), CL_SUCCESS);
-    ck_assert_int_eq(clReleaseContext(cl), CL_SUCCESS);
-}
+static void tear_down(void) { test_rig_close(&rig); }
 
 /* A buffer of `bytes` bytes: the first `num_zeros` are 0, the others 0xFF, which is NaN in every type; or a copy of
  * `data`. Always written from end to end: Oclgrind takes what the last write from the host left out for uninitialised,
@@ -76,9 +63,10 @@ static clfd_buffer make_buffer(const void *data, size_t bytes, size_t num_zeros)
     memset(content, 0, num_zeros);
     if (data != NULL)
         memcpy(content, data, bytes);
-    buffer.mem = clCreateBuffer(cl, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+    buffer.mem = clCreateBuffer(rig.context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
     ck_assert_ptr_nonnull(buffer.mem);
-    ck_assert_int_eq(clEnqueueWriteBuffer(queue, buffer.mem, CL_TRUE, 0, bytes, content, 0, NULL, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clEnqueueWriteBuffer(rig.queue, buffer.mem, CL_TRUE, 0, bytes, content, 0, NULL, NULL),
+                     CL_SUCCESS);
     free(content);
     return buffer;
 }
@@ -91,7 +79,7 @@ static clfd_buffer make_workspace(size_t bytes) { return make_buffer(NULL, bytes
 
 static void read_buffer(const clfd_buffer *buffer, void *data, size_t bytes)
 {
-    ck_assert_int_eq(clEnqueueReadBuffer(queue, buffer->mem, CL_TRUE, 0, bytes, data, 0, NULL, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clEnqueueReadBuffer(rig.queue, buffer->mem, CL_TRUE, 0, bytes, data, 0, NULL, NULL), CL_SUCCESS);
 }
 
 static void release_buffer(clfd_buffer *buffer)
@@ -146,7 +134,7 @@ static void expect_decode(const clfd_attention *a, const clfd_host_tensors *host
     clfd_plan *plan = NULL;
 
     ck_assert(out != NULL && lse != NULL && raw != NULL);
-    ck_assert_int_eq(clfd_plan_create(context, a, &plan), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_plan_create(rig.clfd, a, &plan), CLFD_SUCCESS);
     b.q = copy_to_buffer(host->q, q_count * clfd_type_size(a->q_type));
     b.k = copy_to_buffer(host->k, k_count * clfd_type_size(a->k_type));
     if (!a->v_from_k)
@@ -155,7 +143,7 @@ static void expect_decode(const clfd_attention *a, const clfd_host_tensors *host
     b.out = make_output(out_bytes);
     b.lse = make_output(num_rows * sizeof *lse);
     b.workspace = make_workspace(clfd_plan_workspace_bytes(plan));
-    ck_assert_int_eq(clfd_enqueue_decode(plan, queue, &b, 0, NULL, NULL), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_decode(plan, rig.queue, &b, 0, NULL, NULL), CLFD_SUCCESS);
     read_buffer(&b.out, raw, out_bytes);
     read_buffer(&b.lse, lse, num_rows * sizeof *lse);
     ck_assert_int_eq(clfd_convert_to_float(a->out_type, raw, out, out_count), CLFD_SUCCESS);
@@ -253,7 +241,7 @@ static clfd_merge_plan *plan_merge(uint32_t num_states, clfd_partial partial)
                               .partial = partial};
     clfd_merge_plan *plan = NULL;
 
-    ck_assert_int_eq(clfd_merge_plan_create(context, &merge, &plan), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_merge_plan_create(rig.clfd, &merge, &plan), CLFD_SUCCESS);
     return plan;
 }
 
@@ -281,7 +269,7 @@ START_TEST(merge_of_many_states_matches_the_host)
         for (int r = 0; r < NUM_ROWS; r++)
             clfd_merge_lse(NUM_STATES, states.o[r * NUM_STATES], DIM, &states.lse[r * NUM_STATES], DIM, expected[r],
                            &lse);
-        ck_assert_int_eq(clfd_enqueue_merge(plan, queue, NUM_ROWS, &states.device, &merged, 0, NULL, NULL),
+        ck_assert_int_eq(clfd_enqueue_merge(plan, rig.queue, NUM_ROWS, &states.device, &merged, 0, NULL, NULL),
                          CLFD_SUCCESS);
         expect_rows(&merged.o, expected);
         release_buffer(&merged.o);
@@ -302,8 +290,9 @@ START_TEST(pairwise_merge_into_its_first_operand_matches_the_host)
         make_states(&b, NUM_ROWS, partial);
         for (int r = 0; r < NUM_ROWS; r++)
             clfd_merge_pair_lse(a.o[r], a.lse[r], b.o[r], b.lse[r], DIM, expected[r], &lse);
-        ck_assert_int_eq(clfd_enqueue_merge_pair(plan, queue, NUM_ROWS, &a.device, &b.device, &a.device, 0, NULL, NULL),
-                         CLFD_SUCCESS);
+        ck_assert_int_eq(
+            clfd_enqueue_merge_pair(plan, rig.queue, NUM_ROWS, &a.device, &b.device, &a.device, 0, NULL, NULL),
+            CLFD_SUCCESS);
         expect_rows(&a.device.o, expected);
         release_states(&a);
         release_states(&b);
