@@ -89,7 +89,10 @@ static inline kv_raw8 kv_load8(const __global kv_element *row, int index)
 {
 #if KV_TYPE == TYPE_F32 && KV_ALIGNED
     const __global float4 *pair = (const __global float4 *)(row + index);
-    return (float8)(pair[0], pair[1]);
+    float8 value; /* half by half: Oclgrind cannot follow a literal made of vectors */
+    value.lo = pair[0];
+    value.hi = pair[1];
+    return value;
 #elif KV_TYPE == TYPE_F32
     return vload8(0, row + index);
 #elif KV_ALIGNED
@@ -118,7 +121,12 @@ static inline float8 kv_unpack8(kv_raw8 raw)
 #if KV_TYPE == TYPE_F32
     return raw;
 #elif KV_TYPE == TYPE_F16
-    return (float8)(half2_to_float2(raw.x), half2_to_float2(raw.y), half2_to_float2(raw.z), half2_to_float2(raw.w));
+    float8 value;
+    value.s01 = half2_to_float2(raw.x);
+    value.s23 = half2_to_float2(raw.y);
+    value.s45 = half2_to_float2(raw.z);
+    value.s67 = half2_to_float2(raw.w);
+    return value;
 #else
     const uint4 low = raw << 16, high = raw & 0xffff0000u;
     return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));

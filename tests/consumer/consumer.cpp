@@ -1,0 +1,2 @@
+// consumer.cpp - the same program as C++.
+#include "consumer.c"

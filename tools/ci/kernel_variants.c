@@ -1,0 +1,80 @@
+/* kernel_variants.c - prints which kernels the library would build, one a line: the file, then its options. They come
+ * from the tuning table and from the functions that plans use, for a table of problems that covers every type, option
+ * and class of dims; so what is compiled offline is what users get.
+ *
+ *     kernel_variants [sub_groups]     sub_groups: also the rows that need them
+ */
+#include "plan/check.h"
+#include "plan/describe.h"
+#include <stdio.h>
+#include <string.h>
+
+#define F32 CLFD_TYPE_F32
+#define F16 CLFD_TYPE_F16
+#define BF16 CLFD_TYPE_BF16
+
+static const clfd_attention problems[] = {
+    {.num_q_heads = 1, .head_dim = 8, .q_type = F32},
+    {.num_q_heads = 8, .head_dim = 64, .q_type = F32, .partial = CLFD_PARTIAL_MLO},
+    {.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .q_type = F16},
+    {.num_q_heads = 32, .num_kv_heads = 4, .head_dim = 128, .q_type = F16, .q_len = 5, .causal = 1},
+    {.num_q_heads = 8, .head_dim = 128, .q_type = BF16, .partial = CLFD_PARTIAL_MLO},
+    {.num_q_heads = 3, .num_kv_heads = 1, .head_dim = 80, .q_type = F32, .k_type = BF16, .out_type = F16},
+    {.num_q_heads = 7, .num_kv_heads = 1, .head_dim = 192, .head_dim_v = 128, .q_type = F32, .k_type = F16},
+    {.num_q_heads = 2, .head_dim = 104, .q_type = F16, .k_alignment = 2, .v_alignment = 2, .out_type = F32},
+    {.num_q_heads = 16, .num_kv_heads = 1, .head_dim = 576, .head_dim_v = 512, .v_from_k = 1, .q_type = F16},
+};
+
+/* Devices as the tuning table tells them apart: one per type. */
+static const clfd_caps devices[] = {
+    {.type = CL_DEVICE_TYPE_GPU, .max_work_group = 256, .local_mem_bytes = 65536, .float_width = 1},
+    {.type = CL_DEVICE_TYPE_CPU, .max_work_group = 4096, .local_mem_bytes = 65536, .float_width = 8, .prefetch = true},
+};
+
+static clfd_status print_variants(const clfd_caps *device, const clfd_attention *problem)
+{
+    clfd_attention complete = *problem;
+    clfd_tuning rows[CLFD_MAX_CANDIDATES];
+    clfd_schedule schedule;
+    size_t count = 0;
+    char options[1024];
+    clfd_status status;
+
+    complete.struct_size = sizeof complete;
+    complete.max_kv_len = 4096;
+    status = clfd_complete_attention(&complete, &complete, NULL);
+    if (status == CLFD_SUCCESS)
+        status = clfd_tuning_candidates(device, &complete, rows, &count, NULL);
+    for (size_t i = 0; status == CLFD_SUCCESS && i < count; i++) {
+        status = clfd_schedule_make(device, &complete, &rows[i], &schedule, NULL);
+        if (status != CLFD_SUCCESS)
+            break;
+        clfd_decode_options(device, &complete, &rows[i], &schedule, options, sizeof options);
+        printf("%s.cl %s\n", clfd_family_name(rows[i].family), options);
+        clfd_merge_options(device, complete.partial, complete.head_dim_v, complete.out_type, schedule.merge_work_group,
+                           options, sizeof options);
+        printf("merge.cl %s\n", options);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const bool sub_groups = argc > 1 && strcmp(argv[1], "sub_groups") == 0;
+    clfd_status status = CLFD_SUCCESS;
+
+    for (size_t d = 0; d < sizeof devices / sizeof devices[0]; d++) {
+        clfd_caps device = devices[d];
+        device.compute_units = 64;
+        device.address_bits = 64;
+        device.base_align_bytes = 128;
+        device.memory_bytes = (uint64_t)16 << 30;
+        device.max_alloc_bytes = (uint64_t)4 << 30;
+        device.sub_groups = device.shuffle = sub_groups;
+        for (size_t p = 0; status == CLFD_SUCCESS && p < sizeof problems / sizeof problems[0]; p++)
+            status = print_variants(&device, &problems[p]);
+    }
+    if (status != CLFD_SUCCESS)
+        fprintf(stderr, "kernel_variants: %s\n", clfd_status_string(status));
+    return status != CLFD_SUCCESS;
+}
