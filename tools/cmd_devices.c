@@ -1,7 +1,7 @@
 /* clfd devices - lists the OpenCL devices. */
 #include "command.h"
-#include "options.h"
 #include "json.h"
+#include "options.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static const option_row options[] = {
 
 static const option_set set = {
     .usage = "clfd devices [--json] [--device SPEC]",
-    .description = "Lists every device of every OpenCL platform. The one marked * is what the other verbs use by default.",
+    .description =
+        "Lists every device of every OpenCL platform. The one marked * is what the other verbs use by default.",
     .options = options,
 };
 
@@ -67,7 +68,8 @@ static bool list_all(clfd_device_info **devices, size_t *count, const clfd_logge
     return true;
 }
 
-static bool print_json(const clfd_device_info *devices, size_t count, const clfd_device_info *selected, tool_fault *fault)
+static bool print_json(const clfd_device_info *devices, size_t count, const clfd_device_info *selected,
+                       tool_fault *fault)
 {
     cJSON *array = cJSON_CreateArray();
     bool good;

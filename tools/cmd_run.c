@@ -1,8 +1,8 @@
 /* clfd run - one attention over .npy files. */
 #include "command.h"
 #include "compare.h"
-#include "options.h"
 #include "json.h"
+#include "options.h"
 #include "run.h"
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static const option_row options[] = {
     {"--lse", OPTION_TEXT, "FILE", "write the log-sum-exp [B, q_len, Hq], f4", FIELD(lse), 0, 0},
     {"--expect", OPTION_TEXT, "FILE", "compare the output with f8 or f4 values", FIELD(expect), 0, 0},
     {"--expect-lse", OPTION_TEXT, "FILE", "compare the log-sum-exp with f8 or f4 values", FIELD(expect_lse), 0, 0},
-    {"--tolerance", OPTION_NUMBER, "X", "absolute; default 1e-4; for LSE X * max(1, |LSE|/100)", FIELD(tolerance), 0, 0},
+    {"--tolerance", OPTION_NUMBER, "X", "absolute; default 1e-4; for LSE X * max(1, |LSE|/100)", FIELD(tolerance), 0,
+     0},
     {"--json", OPTION_FLAG, NULL, "print the report as a JSON object", FIELD(json), 0, 0},
     {"--device", OPTION_TEXT, "SPEC", "the device; default CLFD_DEVICE, else the best one", FIELD(device), 0, 0},
     {"--window", OPTION_LATER, "N", "sliding windows come later", 0, 0, 0},
@@ -47,9 +48,10 @@ static const option_row options[] = {
 
 static const option_set set = {
     .usage = "clfd run --q FILE --k FILE (--v FILE | --v-from-k DV) [options]",
-    .description = "Computes decode attention over .npy files. Output buffers are filled with NaN beforehand. Files are\n"
-                   "written under a temporary name and renamed, also where a comparison fails. In comparisons equal\n"
-                   "infinities match, and NaN matches NaN alone. Exits 1 where a tolerance is exceeded.",
+    .description =
+        "Computes decode attention over .npy files. Output buffers are filled with NaN beforehand. Files are\n"
+        "written under a temporary name and renamed, also where a comparison fails. In comparisons equal\n"
+        "infinities match, and NaN matches NaN alone. Exits 1 where a tolerance is exceeded.",
     .options = options,
 };
 
@@ -135,7 +137,8 @@ static bool print_json(const run_result *result, const struct target targets[NUM
 
 static void print_text(const run_result *result, const struct target targets[NUM_TARGETS], double tolerance)
 {
-    printf("device     %s\nplan       %s\nworkspace  %zu bytes\n", result->device, result->plan, result->workspace_bytes);
+    printf("device     %s\nplan       %s\nworkspace  %zu bytes\n", result->device, result->plan,
+           result->workspace_bytes);
     for (int i = 0; i < NUM_TARGETS; i++) {
         if (targets[i].path != NULL)
             printf("%-11swritten to %s\n", targets[i].name, targets[i].path);

@@ -1,7 +1,7 @@
 /* clfd verify - random problems against the double-precision reference. */
 #include "command.h"
-#include "options.h"
 #include "json.h"
+#include "options.h"
 #include "system.h"
 #include "verify.h"
 #include <inttypes.h>
@@ -36,9 +36,10 @@ static const option_row options[] = {
 
 static const option_set set = {
     .usage = "clfd verify [--problems N] [--seed S] [--start K] [options]",
-    .description = "Draws random problems, computes them on the device and compares them with the double-precision\n"
-                   "reference. Problem K depends on the seed, K and --max-programs alone. Every specialisation costs the\n"
-                   "builds of its kernels. Exits 1 where a problem fails.",
+    .description =
+        "Draws random problems, computes them on the device and compares them with the double-precision\n"
+        "reference. Problem K depends on the seed, K and --max-programs alone. Every specialisation costs the\n"
+        "builds of its kernels. Exits 1 where a problem fails.",
     .options = options,
 };
 
@@ -70,8 +71,8 @@ static void add(struct tally *tally, bool failed, const trial_errors *errors)
 /* The command that repeats a problem. */
 static void print_command(const struct values *values, uint64_t number, char *text, size_t bytes)
 {
-    int used = snprintf(text, bytes, "clfd verify --seed %" PRIu64 " --start %" PRIu64 " --problems 1", values->seed,
-                        number);
+    int used =
+        snprintf(text, bytes, "clfd verify --seed %" PRIu64 " --start %" PRIu64 " --problems 1", values->seed, number);
 
     if (values->max_programs != DEFAULT_MAX_PROGRAMS && (size_t)used < bytes)
         used += snprintf(text + used, bytes - (size_t)used, " --max-programs %" PRIu64, values->max_programs);
@@ -205,8 +206,7 @@ static bool verify(tool_session *session, const struct values *values, tool_faul
 
 bool command_verify(int argc, char **argv, tool_fault *fault)
 {
-    struct values values = {
-        .problems = DEFAULT_PROBLEMS, .seed = DEFAULT_SEED, .max_programs = DEFAULT_MAX_PROGRAMS};
+    struct values values = {.problems = DEFAULT_PROBLEMS, .seed = DEFAULT_SEED, .max_programs = DEFAULT_MAX_PROGRAMS};
     tool_session session = {0};
     bool help, good;
 

@@ -2,7 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-bool compare_check(const npy_array *expected, const char *path, uint32_t num_dims, const uint64_t *shape, tool_fault *fault)
+bool compare_check(const npy_array *expected, const char *path, uint32_t num_dims, const uint64_t *shape,
+                   tool_fault *fault)
 {
     char is[NPY_SHAPE_BYTES], must_be[NPY_SHAPE_BYTES];
     npy_array wanted = {.num_dims = num_dims};

@@ -17,7 +17,8 @@ typedef struct comparison {
 } comparison;
 
 /* Whether an array can be compared: f8 or f4 elements, and exactly this shape. */
-bool compare_check(const npy_array *expected, const char *path, uint32_t num_dims, const uint64_t *shape, tool_fault *fault);
+bool compare_check(const npy_array *expected, const char *path, uint32_t num_dims, const uint64_t *shape,
+                   tool_fault *fault);
 
 /* Compares expected->count elements. `expected` has passed compare_check. */
 comparison compare_array(const float *actual, const npy_array *expected, compare_rule rule, double tolerance);

@@ -88,8 +88,7 @@ static void draw_sizes(rng_state *rng, const struct specialisation *s, verify_tr
 static void draw_lengths(rng_state *rng, verify_trial *trial)
 {
     const uint32_t capacity = trial->attention.max_kv_len;
-    const uint32_t bound =
-        trial->kv_len_bound > 0 && trial->kv_len_bound < capacity ? trial->kv_len_bound : capacity;
+    const uint32_t bound = trial->kv_len_bound > 0 && trial->kv_len_bound < capacity ? trial->kv_len_bound : capacity;
     const bool ragged = rng_chance(rng, 75);
 
     trial->placements[OPERAND_KV_LENS].present = ragged;
@@ -149,7 +148,9 @@ static void mark_features(const struct specialisation *s, verify_trial *trial)
         {true, FEATURE_OUT_F32 + (int)a->out_type - CLFD_TYPE_F32},
         {true, FEATURE_PARTIAL_LSE + (int)a->partial},
         {true, FEATURE_SPLIT_AUTO + (int)a->split_policy},
-        {true, s->ratio == 1 ? FEATURE_RATIO_1 : s->ratio <= 8 ? FEATURE_RATIO_8 : FEATURE_RATIO_MORE},
+        {true, s->ratio == 1   ? FEATURE_RATIO_1
+               : s->ratio <= 8 ? FEATURE_RATIO_8
+                               : FEATURE_RATIO_MORE},
         {a->head_dim_v != a->head_dim, FEATURE_DIM_V},
         {s->v_from_k, FEATURE_V_FROM_K},
         {s->q_len > 1, FEATURE_Q_LEN},
@@ -213,8 +214,7 @@ const char *trial_print(const verify_trial *trial, char text[TRIAL_BYTES])
              "b%u of %u q%u hq%u hkv%u d%u dv%u kv%u %s kvtype=%s out=%s%s%s partial=%s split %s %u bound %u",
              trial->batch, a->max_batch, a->q_len, a->num_q_heads, a->num_kv_heads, a->head_dim, a->head_dim_v,
              a->max_kv_len, clfd_type_name(a->q_type), clfd_type_name(a->k_type), clfd_type_name(a->out_type),
-             a->causal ? " causal" : "", a->v_from_k ? " v_from_k" : "",
-             a->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse", policies[a->split_policy], a->split_size,
-             trial->kv_len_bound);
+             a->causal ? " causal" : "", a->v_from_k ? " v_from_k" : "", a->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse",
+             policies[a->split_policy], a->split_size, trial->kv_len_bound);
     return text;
 }

@@ -8,22 +8,22 @@ static clfd_strides draw_strides(rng_state *rng, const uint64_t counts[3], uint3
                                  bool may_broadcast, clfd_strides *given, verify_trial *trial)
 {
     static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    const uint32_t kind = rng_below(rng, 10);
+    const uint32_t kind = rng_below(rng, 20);
     /* Dimensions 0 batch, 1 token, 2 head, slowest first. */
-    const uint8_t *order = kind < 5 ? orders[head_first ? 1 : 0] : PICK(rng, orders);
+    const uint8_t *order = kind < 15 ? orders[head_first ? 1 : 0] : PICK(rng, orders);
     int64_t strides[3], next = dim;
 
     for (int i = 2; i >= 0; i--) {
-        if (kind >= 5)
+        if (kind >= 15)
             next += (int64_t)unit * rng_below(rng, 4);
         strides[order[i]] = next;
         next *= (int64_t)counts[order[i]];
     }
     *given = (clfd_strides){0};
-    if (kind >= 5) {
+    if (kind >= 15) {
         *given = (clfd_strides){strides[0], strides[1], strides[2]};
         trial->features |= FEATURE_BIT(STRIDES);
-    } else if (kind == 4) {
+    } else if (kind == 14) {
         /* One stride alone, the others by default. */
         strides[0] += unit;
         given->batch = strides[0];
@@ -49,8 +49,8 @@ static verify_placement place(rng_state *rng, size_t bytes, size_t element, size
     };
 }
 
-static verify_placement place_tensor(rng_state *rng, const clfd_strides *strides, const uint64_t counts[3], uint32_t dim,
-                              clfd_type type, bool aligned)
+static verify_placement place_tensor(rng_state *rng, const clfd_strides *strides, const uint64_t counts[3],
+                                     uint32_t dim, clfd_type type, bool aligned)
 {
     const size_t element = clfd_type_size(type);
     const int64_t last = (int64_t)(counts[0] - 1) * strides->batch + (int64_t)(counts[1] - 1) * strides->token +

@@ -107,8 +107,8 @@ static void fill_tensors(verify_trial *trial, verify_images *images)
     fill_rows(trial, image_base(trial, images, OPERAND_K), &trial->k, a->k_type, 0, trial->lengths, a->num_kv_heads,
               a->head_dim, 1.0f);
     if (!a->v_from_k)
-        fill_rows(trial, image_base(trial, images, OPERAND_V), &trial->v, a->v_type, 0, trial->lengths,
-                  a->num_kv_heads, a->head_dim_v, 1.0f);
+        fill_rows(trial, image_base(trial, images, OPERAND_V), &trial->v, a->v_type, 0, trial->lengths, a->num_kv_heads,
+                  a->head_dim_v, 1.0f);
     if (trial->contents == CONTENTS_SPECIAL)
         for (uint32_t i = rng_between(&trial->data, 1, 3); i > 0; i--)
             put_special(trial, images);

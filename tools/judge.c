@@ -95,21 +95,18 @@ static bool judge_row(const struct judgement *j, uint32_t b, uint32_t i, uint32_
     float values[MAX_DIM];
 
     load_row(image_base(trial, j->images, OPERAND_Q), &trial->q, a->q_type, b, i, h, a->head_dim, values);
-    const double score_error =
-        UNIT_F32 * (a->head_dim / 8 + 8) * scale * norm(values, a->head_dim) * bounds->key_norm;
+    const double score_error = UNIT_F32 * (a->head_dim / 8 + 8) * scale * norm(values, a->head_dim) * bounds->key_norm;
     /* A row without keys is exactly 0 and -inf. */
     const bool empty = isinf(j->lse[row]) && j->lse[row] < 0;
     const double lse_tolerance = empty ? 0 : SUM_ERROR + score_error + 4 * UNIT_F32 * fabs(j->lse[row]);
 
-    if (lse != NULL &&
-        !record(lse[row], j->lse[row], lse_tolerance, 1, &j->errors->lse, &j->errors->of_tolerance))
-        return fault_failed(j->fault, "lse[%u, %u, %u] is %.9g and the reference says %.9g; the tolerance is %.3g", b, i,
-                            h, lse[row], j->lse[row], lse_tolerance);
+    if (lse != NULL && !record(lse[row], j->lse[row], lse_tolerance, 1, &j->errors->lse, &j->errors->of_tolerance))
+        return fault_failed(j->fault, "lse[%u, %u, %u] is %.9g and the reference says %.9g; the tolerance is %.3g", b,
+                            i, h, lse[row], j->lse[row], lse_tolerance);
     load_row(image_base(trial, j->images, OPERAND_OUT), &trial->out, a->out_type, b, i, h, a->head_dim_v, values);
     for (uint32_t d = 0; d < a->head_dim_v; d++) {
         const double expected = j->out[row * a->head_dim_v + d];
-        const double rounded =
-            rounding[a->out_type].half_unit * fabs(expected) + rounding[a->out_type].half_smallest;
+        const double rounded = rounding[a->out_type].half_unit * fabs(expected) + rounding[a->out_type].half_smallest;
         const double tolerance = empty ? 0 : (SUM_ERROR + 2 * score_error) * bounds->value_max + rounded;
         if (!record(values[d], expected, tolerance, bounds->value_max > 0 ? bounds->value_max : 1, &j->errors->out,
                     &j->errors->of_tolerance))
@@ -120,7 +117,8 @@ static bool judge_row(const struct judgement *j, uint32_t b, uint32_t i, uint32_
     return true;
 }
 
-static bool compute_reference(const verify_trial *trial, const verify_images *images, double *out, double *lse, tool_fault *fault)
+static bool compute_reference(const verify_trial *trial, const verify_images *images, double *out, double *lse,
+                              tool_fault *fault)
 {
     const clfd_logger logger = fault_logger(fault);
     const clfd_host_tensors tensors = {

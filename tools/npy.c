@@ -31,7 +31,8 @@ static bool read_header(FILE *file, const char *path, char **header, tool_fault 
         return fault_failed(fault, "%s ends within the length of its header", path);
     bytes = length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 | (size_t)length[3] << 24;
     if (bytes > MAX_HEADER_BYTES)
-        return fault_failed(fault, "%s has a header of %zu bytes; it must be at most %u", path, bytes, MAX_HEADER_BYTES);
+        return fault_failed(fault, "%s has a header of %zu bytes; it must be at most %u", path, bytes,
+                            MAX_HEADER_BYTES);
     if ((*header = malloc(bytes + 1)) == NULL)
         return fault_failed(fault, "no memory for the header of %s", path);
     if (fread(*header, 1, bytes, file) != bytes)
@@ -153,8 +154,7 @@ const char *npy_shape(const npy_array *array, char text[NPY_SHAPE_BYTES])
 
     strcpy(text, "(");
     for (uint32_t i = 0; i < array->num_dims; i++)
-        used += (size_t)snprintf(text + used, NPY_SHAPE_BYTES - used, "%s%" PRIu64, i > 0 ? ", " : "",
-                                 array->shape[i]);
+        used += (size_t)snprintf(text + used, NPY_SHAPE_BYTES - used, "%s%" PRIu64, i > 0 ? ", " : "", array->shape[i]);
     snprintf(text + used, NPY_SHAPE_BYTES - used, "%s", array->num_dims == 1 ? ",)" : ")");
     return text;
 }

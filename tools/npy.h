@@ -10,12 +10,12 @@
 #define NPY_MAX_DIMS 8
 
 typedef struct npy_array {
-    char kind;          /* 'f' floating point, 'i' signed, 'u' unsigned, 'b' boolean */
+    char kind;           /* 'f' floating point, 'i' signed, 'u' unsigned, 'b' boolean */
     uint32_t item_bytes; /* 1, 2, 4 or 8: "f2" is kind 'f' and 2 bytes */
     uint32_t num_dims;
     uint64_t shape[NPY_MAX_DIMS];
-    size_t count;       /* product of shape */
-    void *data;         /* count * item_bytes bytes, malloc'ed; not NULL even where count is 0 */
+    size_t count; /* product of shape */
+    void *data;   /* count * item_bytes bytes, malloc'ed; not NULL even where count is 0 */
 } npy_array;
 
 /* Reads a whole file. Refused, each with its sentence: what is no .npy file or another version, a malformed header,

@@ -104,15 +104,15 @@ static bool store(const option_row *o, const char *text, void *values, tool_faul
 }
 
 /* Parses the option at argv[*index] and moves *index to its last argument. */
-static bool parse_option(const option_set *set, int argc, char **argv, int *index, bool given[MAX_OPTIONS], void *values,
-                         tool_fault *fault)
+static bool parse_option(const option_set *set, int argc, char **argv, int *index, bool given[MAX_OPTIONS],
+                         void *values, tool_fault *fault)
 {
     const char *argument = argv[*index], *text = strchr(argument, '=');
     const option_row *o = find_option(set, argument);
 
     if (o == NULL)
-        return fault_usage(fault, "there is no option %.*s; --help lists those there are",
-                           (int)strcspn(argument, "="), argument);
+        return fault_usage(fault, "there is no option %.*s; --help lists those there are", (int)strcspn(argument, "="),
+                           argument);
     if (o->kind == OPTION_LATER)
         return store(o, NULL, values, fault);
     if (given[o - set->options])

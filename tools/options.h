@@ -17,20 +17,20 @@ typedef enum option_kind {
 } option_kind;
 
 typedef struct option_row {
-    const char *name;     /* with the dashes */
+    const char *name; /* with the dashes */
     option_kind kind;
-    const char *argument; /* what --help prints for the value: "FILE"; CHOICE: the words, "lse|mlo" */
-    const char *help;     /* one line */
-    size_t offset;        /* of the field in the struct of values */
+    const char *argument;      /* what --help prints for the value: "FILE"; CHOICE: the words, "lse|mlo" */
+    const char *help;          /* one line */
+    size_t offset;             /* of the field in the struct of values */
     uint64_t minimum, maximum; /* COUNT; maximum 0: none */
 } option_row;
 
 /* What one verb takes. */
 typedef struct option_set {
-    const char *usage;       /* "clfd run --q FILE ... [options]" */
-    const char *description; /* printed after the usage by --help */
-    const option_row *options;   /* ends with a NULL name */
-    bool takes_words;        /* arguments that are no options are allowed */
+    const char *usage;         /* "clfd run --q FILE ... [options]" */
+    const char *description;   /* printed after the usage by --help */
+    const option_row *options; /* ends with a NULL name */
+    bool takes_words;          /* arguments that are no options are allowed */
 } option_set;
 
 /* The words left over by the options, pointing into argv. */

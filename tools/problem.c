@@ -5,13 +5,13 @@
 #include <string.h>
 
 typedef enum word_kind {
-    WORD_NUMBER, /* b16: the name, then a number */
-    WORD_VALUE,  /* splits=8 */
-    WORD_FLAG,   /* causal */
-    WORD_TYPE,   /* kvtype=f16 */
+    WORD_NUMBER,  /* b16: the name, then a number */
+    WORD_VALUE,   /* splits=8 */
+    WORD_FLAG,    /* causal */
+    WORD_TYPE,    /* kvtype=f16 */
     WORD_PARTIAL, /* partial=mlo */
-    WORD_RANGE,  /* ragged=0..8192 */
-    WORD_LATER   /* known, refused */
+    WORD_RANGE,   /* ragged=0..8192 */
+    WORD_LATER    /* known, refused */
 } word_kind;
 
 #define FIELD(name) offsetof(bench_problem, name)
@@ -25,28 +25,17 @@ static const struct word {
     uint32_t minimum;
     const char *later;
 } words[] = {
-    {"b", WORD_NUMBER, FIELD(batch), 1, NULL},
-    {"q", WORD_NUMBER, FIELD(q_len), 1, NULL},
-    {"hq", WORD_NUMBER, FIELD(num_q_heads), 1, NULL},
-    {"hkv", WORD_NUMBER, FIELD(num_kv_heads), 1, NULL},
-    {"d", WORD_NUMBER, FIELD(head_dim), 1, NULL},
-    {"dv", WORD_NUMBER, FIELD(head_dim_v), 1, NULL},
-    {"kv", WORD_NUMBER, FIELD(kv_len), 1, NULL},
-    {"kvtype=", WORD_TYPE, FIELD(kv_type), 0, NULL},
-    {"out=", WORD_TYPE, FIELD(out_type), 0, NULL},
-    {"causal", WORD_FLAG, FIELD(causal), 0, NULL},
-    {"v_from_k", WORD_FLAG, FIELD(v_from_k), 0, NULL},
-    {"partial=", WORD_PARTIAL, FIELD(partial), 0, NULL},
-    {"splits=", WORD_VALUE, FIELD(num_splits), 0, NULL},
-    {"tokens=", WORD_VALUE, FIELD(split_tokens), 1, NULL},
-    {"ragged=", WORD_RANGE, FIELD(ragged), 0, NULL},
-    {"page=", WORD_LATER, 0, 0, "paged K and V"},
-    {"window=", WORD_LATER, 0, 0, "a sliding window"},
-    {"softcap=", WORD_LATER, 0, 0, "softcap"},
-    {"sinks", WORD_LATER, 0, 0, "attention sinks"},
-    {"alibi", WORD_LATER, 0, 0, "ALiBi"},
-    {"bias", WORD_LATER, 0, 0, "a score bias"},
-    {"mask", WORD_LATER, 0, 0, "a mask"},
+    {"b", WORD_NUMBER, FIELD(batch), 1, NULL},           {"q", WORD_NUMBER, FIELD(q_len), 1, NULL},
+    {"hq", WORD_NUMBER, FIELD(num_q_heads), 1, NULL},    {"hkv", WORD_NUMBER, FIELD(num_kv_heads), 1, NULL},
+    {"d", WORD_NUMBER, FIELD(head_dim), 1, NULL},        {"dv", WORD_NUMBER, FIELD(head_dim_v), 1, NULL},
+    {"kv", WORD_NUMBER, FIELD(kv_len), 1, NULL},         {"kvtype=", WORD_TYPE, FIELD(kv_type), 0, NULL},
+    {"out=", WORD_TYPE, FIELD(out_type), 0, NULL},       {"causal", WORD_FLAG, FIELD(causal), 0, NULL},
+    {"v_from_k", WORD_FLAG, FIELD(v_from_k), 0, NULL},   {"partial=", WORD_PARTIAL, FIELD(partial), 0, NULL},
+    {"splits=", WORD_VALUE, FIELD(num_splits), 0, NULL}, {"tokens=", WORD_VALUE, FIELD(split_tokens), 1, NULL},
+    {"ragged=", WORD_RANGE, FIELD(ragged), 0, NULL},     {"page=", WORD_LATER, 0, 0, "paged K and V"},
+    {"window=", WORD_LATER, 0, 0, "a sliding window"},   {"softcap=", WORD_LATER, 0, 0, "softcap"},
+    {"sinks", WORD_LATER, 0, 0, "attention sinks"},      {"alibi", WORD_LATER, 0, 0, "ALiBi"},
+    {"bias", WORD_LATER, 0, 0, "a score bias"},          {"mask", WORD_LATER, 0, 0, "a mask"},
 };
 
 #define NUM_WORDS (sizeof words / sizeof words[0])
@@ -175,7 +164,9 @@ static bool complete(bench_problem *problem, tool_fault *fault)
 {
     if (problem->num_q_heads == 0 || problem->head_dim == 0 || problem->kv_len == 0)
         return fault_usage(fault, "the problem lacks %s; hq, d and kv are required",
-                           problem->num_q_heads == 0 ? "hq" : problem->head_dim == 0 ? "d" : "kv");
+                           problem->num_q_heads == 0 ? "hq"
+                           : problem->head_dim == 0  ? "d"
+                                                     : "kv");
     if (problem->num_kv_heads == 0)
         problem->num_kv_heads = problem->num_q_heads;
     if (problem->head_dim_v == 0)
@@ -222,8 +213,8 @@ const char *problem_print(const bench_problem *problem, char text[PROBLEM_BYTES]
 
     if (problem->head_dim_v != problem->head_dim)
         used += (size_t)snprintf(text + used, PROBLEM_BYTES - used, " dv%u", problem->head_dim_v);
-    used += (size_t)snprintf(text + used, PROBLEM_BYTES - used, " kv%u %s", problem->kv_len,
-                             clfd_type_name(problem->type));
+    used +=
+        (size_t)snprintf(text + used, PROBLEM_BYTES - used, " kv%u %s", problem->kv_len, clfd_type_name(problem->type));
     for (size_t i = 0; i < NUM_WORDS; i++) {
         const uint32_t value = value_of(problem, &words[i]);
         const size_t room = PROBLEM_BYTES - used;

@@ -19,8 +19,8 @@
 
 typedef struct bench_problem {
     uint32_t batch, q_len, num_q_heads, num_kv_heads, head_dim, head_dim_v, kv_len;
-    uint32_t num_splits, split_tokens;      /* 0: not given */
-    uint32_t causal, v_from_k;              /* 0 or 1 */
+    uint32_t num_splits, split_tokens;        /* 0: not given */
+    uint32_t causal, v_from_k;                /* 0 or 1 */
     uint32_t ragged, ragged_low, ragged_high; /* ragged: 1 where the bounds are given */
     clfd_type type, kv_type, out_type;
     clfd_partial partial;

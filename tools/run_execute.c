@@ -30,9 +30,8 @@ static bool allocate_result(const run_input *input, run_result *result, tool_fau
     result->lse = (npy_array){.kind = 'f', .item_bytes = sizeof(float), .num_dims = 3};
     memcpy(result->lse.shape, input->q.shape, 3 * sizeof(uint64_t));
     result->lse.count = (size_t)(rows * attention->num_q_heads);
-    result->out = (npy_array){.kind = attention->out_type == CLFD_TYPE_BF16 ? 'u' : 'f',
-                              .item_bytes = (uint32_t)type_bytes,
-                              .num_dims = 4};
+    result->out = (npy_array){
+        .kind = attention->out_type == CLFD_TYPE_BF16 ? 'u' : 'f', .item_bytes = (uint32_t)type_bytes, .num_dims = 4};
     memcpy(result->out.shape, input->q.shape, 3 * sizeof(uint64_t));
     result->out.shape[3] = attention->head_dim_v;
     result->out.count = result->lse.count * attention->head_dim_v;
@@ -48,8 +47,7 @@ static bool create_buffers(tool_session *session, const run_input *input, const 
 {
     return session_buffer(session, "q", bytes_of(&input->q), input->q.data, &b->q, fault) &&
            session_buffer(session, "k", bytes_of(&input->k), input->k.data, &b->k, fault) &&
-           (input->v.data == NULL ||
-            session_buffer(session, "v", bytes_of(&input->v), input->v.data, &b->v, fault)) &&
+           (input->v.data == NULL || session_buffer(session, "v", bytes_of(&input->v), input->v.data, &b->v, fault)) &&
            (input->kv_lens.data == NULL ||
             session_buffer(session, "kv_lens", bytes_of(&input->kv_lens), input->kv_lens.data, &b->kv_lens, fault)) &&
            session_buffer(session, "out", bytes_of(&result->out), NULL, &b->out, fault) &&
@@ -57,7 +55,8 @@ static bool create_buffers(tool_session *session, const run_input *input, const 
            session_buffer(session, "the workspace", result->workspace_bytes, NULL, &b->workspace, fault);
 }
 
-static bool decode(tool_session *session, clfd_plan *plan, const run_input *input, const struct buffers *b, tool_fault *fault)
+static bool decode(tool_session *session, clfd_plan *plan, const run_input *input, const struct buffers *b,
+                   tool_fault *fault)
 {
     const clfd_buffers buffers = {
         .struct_size = sizeof buffers,
@@ -70,8 +69,7 @@ static bool decode(tool_session *session, clfd_plan *plan, const run_input *inpu
         .lse = session_operand(b->lse, 0),
         .workspace = session_operand(b->workspace, 0),
     };
-    clfd_status status =
-        clfd_enqueue_workspace_init(plan, session->queue, &buffers.workspace, 0, NULL, NULL);
+    clfd_status status = clfd_enqueue_workspace_init(plan, session->queue, &buffers.workspace, 0, NULL, NULL);
 
     if (status != CLFD_SUCCESS)
         return fault_status(fault, status, "clfd_enqueue_workspace_init");

@@ -16,6 +16,8 @@ static bool check_options(const run_options *options, tool_fault *fault)
         return fault_usage(fault, "--v and --v-from-k exclude each other");
     if (options->num_splits != RUN_NOT_GIVEN && options->split_tokens != RUN_NOT_GIVEN)
         return fault_usage(fault, "--splits and --split-tokens exclude each other");
+    if (options->out != NULL && options->lse != NULL && strcmp(options->out, options->lse) == 0)
+        return fault_usage(fault, "--out and --lse both name %s; they must be two files", options->out);
     if (options->tolerance < 0)
         return fault_usage(fault, "--tolerance is %g; it must not be negative", options->tolerance);
     /* 0 stands for the default in the descriptor, so a scale that is 0 in fp32 would silently become another one. */
@@ -66,8 +68,8 @@ static bool same(const char *what, uint64_t left, uint64_t right, const char *le
 {
     if (left == right)
         return true;
-    return fault_failed(fault, "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; they must be equal", what, left, left_name,
-                        right, right_name);
+    return fault_failed(fault, "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; they must be equal", what, left,
+                        left_name, right, right_name);
 }
 
 static bool check_shapes(const run_options *options, const run_input *input, tool_fault *fault)
@@ -77,10 +79,9 @@ static bool check_shapes(const run_options *options, const run_input *input, too
 
     if (!same("the batch", q[0], k[0], "--q", "--k", fault) || !same("head_dim", q[3], k[3], "--q", "--k", fault))
         return false;
-    if (options->v != NULL &&
-        (!same("the batch", k[0], v[0], "--k", "--v", fault) ||
-         !same("the number of tokens", k[1], v[1], "--k", "--v", fault) ||
-         !same("the number of KV heads", k[2], v[2], "--k", "--v", fault)))
+    if (options->v != NULL && (!same("the batch", k[0], v[0], "--k", "--v", fault) ||
+                               !same("the number of tokens", k[1], v[1], "--k", "--v", fault) ||
+                               !same("the number of KV heads", k[2], v[2], "--k", "--v", fault)))
         return false;
     if (options->kv_lens == NULL)
         return true;
@@ -131,9 +132,8 @@ bool run_input_load(const run_options *options, run_input *input, tool_fault *fa
         !find_type("--k", options->k, &input->k, given, &attention->k_type, fault))
         return false;
     attention->v_type = attention->k_type;
-    if (options->v != NULL &&
-        (!read_array("--v", options->v, Q_DIMS, &input->v, fault) ||
-         !find_type("--v", options->v, &input->v, given, &attention->v_type, fault)))
+    if (options->v != NULL && (!read_array("--v", options->v, Q_DIMS, &input->v, fault) ||
+                               !find_type("--v", options->v, &input->v, given, &attention->v_type, fault)))
         return false;
     if (options->kv_lens != NULL && !read_array("--kv-lens", options->kv_lens, 1, &input->kv_lens, fault))
         return false;

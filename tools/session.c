@@ -16,8 +16,7 @@ bool session_open(tool_session *session, const char *spec, tool_fault *fault)
     session->context = clCreateContext(properties, 1, &session->device.device, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clCreateContext");
-    session->queue =
-        clCreateCommandQueue(session->context, session->device.device, CL_QUEUE_PROFILING_ENABLE, &code);
+    session->queue = clCreateCommandQueue(session->context, session->device.device, CL_QUEUE_PROFILING_ENABLE, &code);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clCreateCommandQueue");
     status = clfd_context_create(session->context, session->device.device, &options, &session->clfd);
@@ -59,9 +58,9 @@ bool session_buffer(tool_session *session, const char *name, size_t bytes, const
 
 bool session_read(tool_session *session, cl_mem buffer, size_t bytes, void *contents, tool_fault *fault)
 {
-    const cl_int code =
-        bytes == 0 ? CL_SUCCESS
-                   : clEnqueueReadBuffer(session->queue, buffer, CL_TRUE, 0, bytes, contents, 0, NULL, NULL);
+    const cl_int code = bytes == 0
+                            ? CL_SUCCESS
+                            : clEnqueueReadBuffer(session->queue, buffer, CL_TRUE, 0, bytes, contents, 0, NULL, NULL);
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "clEnqueueReadBuffer");
 }
 

@@ -5,8 +5,8 @@
 static const char *const operand_names[NUM_OPERANDS] = {"q", "k", "v", "kv_lens", "out", "lse", "the workspace"};
 
 /* Creates and fills the buffers of all operands that are there. */
-static bool create_buffers(tool_session *session, const verify_trial *trial, const verify_images *images, cl_mem buffers[NUM_OPERANDS],
-                           tool_fault *fault)
+static bool create_buffers(tool_session *session, const verify_trial *trial, const verify_images *images,
+                           cl_mem buffers[NUM_OPERANDS], tool_fault *fault)
 {
     for (int i = 0; i < NUM_OPERANDS; i++)
         if (trial->placements[i].present &&
@@ -16,8 +16,8 @@ static bool create_buffers(tool_session *session, const verify_trial *trial, con
     return true;
 }
 
-static bool decode(tool_session *session, clfd_plan *plan, const verify_trial *trial, cl_mem buffers[NUM_OPERANDS], bool first,
-                   tool_fault *fault)
+static bool decode(tool_session *session, clfd_plan *plan, const verify_trial *trial, cl_mem buffers[NUM_OPERANDS],
+                   bool first, tool_fault *fault)
 {
     clfd_buffer operands[NUM_OPERANDS];
     clfd_status status = CLFD_SUCCESS;
@@ -45,8 +45,8 @@ static bool decode(tool_session *session, clfd_plan *plan, const verify_trial *t
 }
 
 /* Reads out and lse over their images. */
-static bool read_results(tool_session *session, const verify_trial *trial, cl_mem buffers[NUM_OPERANDS], verify_images *images,
-                         tool_fault *fault)
+static bool read_results(tool_session *session, const verify_trial *trial, cl_mem buffers[NUM_OPERANDS],
+                         verify_images *images, tool_fault *fault)
 {
     for (int i = OPERAND_OUT; i <= OPERAND_LSE; i++)
         if (trial->placements[i].present &&
@@ -55,7 +55,8 @@ static bool read_results(tool_session *session, const verify_trial *trial, cl_me
     return true;
 }
 
-static bool check_untouched(const unsigned char *bytes, size_t count, const char *where, verify_operand operand, tool_fault *fault)
+static bool check_untouched(const unsigned char *bytes, size_t count, const char *where, verify_operand operand,
+                            tool_fault *fault)
 {
     for (size_t i = 0; i < count; i++)
         if (bytes[i] != 0xff)
@@ -64,7 +65,8 @@ static bool check_untouched(const unsigned char *bytes, size_t count, const char
 }
 
 /* The guards before and after an operand, in its image. */
-static bool check_guards(const verify_trial *trial, const unsigned char *image, verify_operand operand, tool_fault *fault)
+static bool check_guards(const verify_trial *trial, const unsigned char *image, verify_operand operand,
+                         tool_fault *fault)
 {
     const verify_placement *place = &trial->placements[operand];
 
@@ -117,15 +119,14 @@ static bool check_workspace(tool_session *session, const verify_trial *trial, cl
 
     if (image == NULL)
         return fault_failed(fault, "no memory for %zu bytes of the workspace", bytes);
-    good = session_read(session, buffer, bytes, image, fault) &&
-           check_guards(trial, image, OPERAND_WORKSPACE, fault);
+    good = session_read(session, buffer, bytes, image, fault) && check_guards(trial, image, OPERAND_WORKSPACE, fault);
     free(image);
     return good;
 }
 
 /* Computes once more over fresh poison: every bit must be what it was. */
-static bool check_repeat(tool_session *session, clfd_plan *plan, const verify_trial *trial, cl_mem buffers[NUM_OPERANDS],
-                         const verify_images *first, tool_fault *fault)
+static bool check_repeat(tool_session *session, clfd_plan *plan, const verify_trial *trial,
+                         cl_mem buffers[NUM_OPERANDS], const verify_images *first, tool_fault *fault)
 {
     const cl_uchar poison = 0xff;
     verify_images second = {{NULL}};
@@ -147,8 +148,7 @@ static bool check_repeat(tool_session *session, clfd_plan *plan, const verify_tr
             goto done;
         }
     }
-    if (!decode(session, plan, trial, buffers, false, fault) ||
-        !read_results(session, trial, buffers, &second, fault))
+    if (!decode(session, plan, trial, buffers, false, fault) || !read_results(session, trial, buffers, &second, fault))
         goto done;
     for (int i = OPERAND_OUT; i <= OPERAND_LSE; i++)
         if (second.data[i] != NULL &&

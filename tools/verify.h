@@ -2,9 +2,9 @@
 #ifndef TOOLS_VERIFY_H
 #define TOOLS_VERIFY_H
 
-#include "verify_features.h"
 #include "rng.h"
 #include "session.h"
+#include "verify_features.h"
 
 #define TRIAL_MAX_BATCH 32
 
