@@ -1,0 +1,517 @@
+/* The program from outside: exit codes, sentences and files. */
+#include "npy.h"
+#include "support/folder.h"
+#include "support/suite.h"
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define LINE_BYTES 4096
+
+static char folder[64];
+
+/* What the last run of the program left behind. */
+static int ended_with;
+static char out[65536], err[65536];
+
+static void set_up(void) { test_folder_create(folder); }
+
+static void tear_down(void) { test_folder_remove(folder); }
+
+static void read_text(const char *name, char *text, size_t bytes)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+static bool exists(const char *name)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    if (file != NULL)
+        fclose(file);
+    return file != NULL;
+}
+
+/* Runs `environment clfd arguments` through the shell. */
+static void run_in(const char *environment, const char *arguments)
+{
+    char line[LINE_BYTES];
+    int status;
+
+    ck_assert_int_lt(snprintf(line, sizeof line, "%s '%s' %s >%s/stdout 2>%s/stderr </dev/null", environment,
+                              TEST_PROGRAM, arguments, folder, folder),
+                     LINE_BYTES);
+    status = system(line);
+    ck_assert_msg(WIFEXITED(status), "the program was killed: %s", line);
+    ended_with = WEXITSTATUS(status);
+    read_text("stdout", out, sizeof out);
+    read_text("stderr", err, sizeof err);
+}
+
+static void run(const char *format, ...)
+{
+    char arguments[LINE_BYTES];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(arguments, sizeof arguments, format, values);
+    va_end(values);
+    run_in("", arguments);
+}
+
+/* The last run must have ended so, and have said one sentence that holds `fragment`. */
+static void expect(int code, const char *fragment)
+{
+    ck_assert_msg(ended_with == code, "exit code %d instead of %d: %s", ended_with, code, err);
+    ck_assert_msg(strstr(err, fragment) != NULL, "'%s' does not hold '%s'", err, fragment);
+    ck_assert_msg(strchr(err, '\n') == err + strlen(err) - 1, "not one line: '%s'", err);
+}
+
+static void expect_success(void) { ck_assert_msg(ended_with == 0, "exit code %d: %s", ended_with, err); }
+
+START_TEST(malformed_arguments_exit_2)
+{
+    static const struct {
+        const char *arguments, *fragment;
+    } cases[] = {
+        {"nonsense", "'nonsense' is no verb"},
+        {"tune", "not implemented yet"},
+        {"cache", "not implemented yet"},
+        {"devices --nonsense", "there is no option --nonsense"},
+        {"devices word", "'word' is no option"},
+        {"devices --device 'mem>=much'", "much"},
+        {"run", "--q is missing"},
+        {"run --q a.npy", "--k is missing"},
+        {"run --q a.npy --k b.npy", "--v is missing"},
+        {"run --q a.npy --k b.npy --v c.npy --v-from-k 8", "--v and --v-from-k exclude each other"},
+        {"run --q a.npy --k b.npy --v c.npy --splits 2 --split-tokens 2", "exclude each other"},
+        {"run --q a.npy --k b.npy --v c.npy --scale 0", "--scale is 0"},
+        {"run --q a.npy --k b.npy --v c.npy --tolerance -1", "--tolerance is -1"},
+        {"run --q a.npy --k b.npy --v c.npy --out same.npy --lse same.npy", "same.npy"},
+        {"run --type f64", "--type is 'f64'"},
+        {"run --window 4", "--window is not implemented yet"},
+        {"run --softcap 4", "--softcap is not implemented yet"},
+        {"run --alibi a.npy", "--alibi is not implemented yet"},
+        {"run --sinks a.npy", "--sinks is not implemented yet"},
+        {"run --mask a.npy", "--mask is not implemented yet"},
+        {"run --bias a.npy", "--bias is not implemented yet"},
+        {"run --block-table a.npy", "--block-table is not implemented yet"},
+        {"run --page-size 16", "--page-size is not implemented yet"},
+        {"verify --problems 0", "--problems is 0"},
+        {"verify --max-programs x", "--max-programs is 'x'"},
+        {"bench b1 hq8 d128", "lacks kv"},
+        {"bench 'b1 hq8 d128 kv64 page=16'", "'page=16' is not implemented yet"},
+        {"bench --repeats 19", "--repeats is 19"},
+        {"bench --json - --csv -", "cannot both go to standard output"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run("%s", cases[i].arguments);
+        expect(2, cases[i].fragment);
+        ck_assert_str_eq(out, "");
+    }
+    run("");
+    ck_assert_int_eq(ended_with, 2);
+}
+END_TEST
+
+START_TEST(help_lists_every_option_of_a_verb)
+{
+    static const struct {
+        const char *verb, *options;
+    } cases[] = {
+        {"devices", "--json --device"},
+        {"run",
+         "--q --k --v --v-from-k --kv-lens --alibi --sinks --mask --bias --block-table --scale --causal --window "
+         "--softcap --type --out-type --partial --splits --split-tokens --page-size --out --lse --expect "
+         "--expect-lse --tolerance --json --device"},
+        {"verify", "--problems --seed --start --max-programs --tuning --json --device"},
+        {"bench", "--roofline-only --repeats --tuning --json --csv --device"},
+    };
+    char options[512], line[64];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run("%s --help", cases[i].verb);
+        expect_success();
+        strcpy(options, cases[i].options);
+        for (const char *option = strtok(options, " "); option != NULL; option = strtok(NULL, " ")) {
+            snprintf(line, sizeof line, "\n  %s ", option);
+            ck_assert_msg(strstr(out, line) != NULL, "%s --help lacks %s", cases[i].verb, option);
+        }
+    }
+    run("--help");
+    expect_success();
+    run("--version");
+    expect_success();
+}
+END_TEST
+
+/* The arguments of one golden case, without the expectations. */
+static const char *golden_inputs(const char *name, char text[LINE_BYTES])
+{
+    snprintf(text, LINE_BYTES, "--q %s/%s/q.npy --k %s/%s/k.npy --v %s/%s/v.npy --kv-lens %s/%s/kv_lens.npy",
+             TEST_GOLDEN, name, TEST_GOLDEN, name, TEST_GOLDEN, name, TEST_GOLDEN, name);
+    return text;
+}
+
+START_TEST(no_platform_is_a_sentence_from_every_verb)
+{
+    static const char *const verbs[] = {"devices", "devices --json", "verify --problems 1", "bench hq1 d8 kv9"};
+    char inputs[LINE_BYTES], arguments[LINE_BYTES + 8];
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        run_in("OCL_ICD_VENDORS=/nonexistent", verbs[i]);
+        expect(1, "latform");
+    }
+    snprintf(arguments, sizeof arguments, "run %s", golden_inputs("causal_short_f16_d64", inputs));
+    run_in("OCL_ICD_VENDORS=/nonexistent", arguments);
+    expect(1, "latform");
+}
+END_TEST
+
+START_TEST(unknown_device_exits_1_and_names_the_candidates)
+{
+    static const char *const verbs[] = {"devices", "verify --problems 1", "bench hq1 d8 kv9"};
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        run("%s --device no-such-device", verbs[i]);
+        expect(1, "no-such-device");
+        ck_assert_ptr_nonnull(strstr(err, "0:0"));
+        run_in("CLFD_DEVICE=no-such-device", verbs[i]);
+        expect(1, "no-such-device");
+    }
+}
+END_TEST
+
+START_TEST(devices_json_names_everything_and_its_spec_selects_the_device)
+{
+    static const char *const names[] = {"spec",   "platform",   "vendor",        "name",         "type",
+                                        "driver", "opencl_c",   "compute_units", "memory_bytes", "max_alloc_bytes",
+                                        "fp16",   "sub_groups", "family"};
+    cJSON *devices, *again;
+
+    run("devices --json");
+    expect_success();
+    devices = cJSON_Parse(out);
+    ck_assert(cJSON_IsArray(devices));
+    ck_assert_int_gt(cJSON_GetArraySize(devices), 0);
+    for (const cJSON *device = devices->child; device != NULL; device = device->next) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(device, "name"));
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            ck_assert_msg(cJSON_HasObjectItem(device, names[i]), "%s is missing", names[i]);
+        run("devices --json --device %s", cJSON_GetStringValue(cJSON_GetObjectItem(device, "spec")));
+        expect_success();
+        again = cJSON_Parse(out);
+        ck_assert_int_eq(cJSON_GetArraySize(again), 1);
+        ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(again->child, "name")), name);
+        cJSON_Delete(again);
+    }
+    cJSON_Delete(devices);
+}
+END_TEST
+
+START_TEST(golden_cases_come_out_within_the_tolerance)
+{
+    static const struct {
+        const char *name, *options;
+    } cases[] = {
+        {"mha_f32_d64", ""},
+        {"gqa4_f16_d128", "--partial mlo --splits 7"},
+        {"mqa71_f16_d64", ""},
+        {"gqa7_bf16_d128", "--type bf16"},
+        {"spec5_f16_d128", "--split-tokens 16"},
+        {"d80_f16", ""},
+        {"d96_f16", ""},
+        {"d112_f16", ""},
+        {"ragged_f16_d128", "--splits 4"},
+        {"hot_f32_d128", "--tolerance 2e-3"},
+        {"mla_f16_576_512", "--scale 0.07216878364870323"},
+        {"causal_short_f16_d64", ""},
+    };
+    char inputs[LINE_BYTES];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run("run %s --causal --out-type f32 --expect %s/%s/out.npy --expect-lse %s/%s/lse.npy %s",
+            golden_inputs(cases[i].name, inputs), TEST_GOLDEN, cases[i].name, TEST_GOLDEN, cases[i].name,
+            cases[i].options);
+        ck_assert_msg(ended_with == 0, "%s: %s", cases[i].name, err);
+    }
+}
+END_TEST
+
+START_TEST(value_from_key_equals_the_same_value_given)
+{
+    char inputs[LINE_BYTES];
+
+    run("run %s --scale 0.07 --out %s/out.npy --lse %s/lse.npy", golden_inputs("mla_f16_576_512", inputs), folder,
+        folder);
+    expect_success();
+    /* V of this case is the first 512 elements of K. */
+    run("run --q %s/mla_f16_576_512/q.npy --k %s/mla_f16_576_512/k.npy --v-from-k 512 --scale 0.07 --out-type f32 "
+        "--expect-lse %s/lse.npy --json",
+        TEST_GOLDEN, TEST_GOLDEN, folder);
+    expect_success();
+}
+END_TEST
+
+static void read_array(const char *name, npy_array *array)
+{
+    tool_fault fault = {EXIT_CODE_OK, ""};
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    ck_assert_msg(npy_read(path, array, &fault), "%s", fault.sentence);
+}
+
+START_TEST(written_files_have_the_shape_and_type_asked_for)
+{
+    static const struct {
+        const char *option, *type;
+    } cases[] = {{"", "f2"}, {"--out-type f32", "f4"}, {"--out-type f16", "f2"}, {"--out-type bf16", "u2"}};
+    char inputs[LINE_BYTES], shape[NPY_SHAPE_BYTES];
+    npy_array array = {0};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run("run %s --causal %s --out %s/out.npy --lse %s/lse.npy", golden_inputs("causal_short_f16_d64", inputs),
+            cases[i].option, folder, folder);
+        expect_success();
+        read_array("out.npy", &array);
+        ck_assert_str_eq(npy_type(&array).text, cases[i].type);
+        ck_assert_str_eq(npy_shape(&array, shape), "(2, 4, 2, 64)");
+        npy_free(&array);
+        read_array("lse.npy", &array);
+        ck_assert_str_eq(npy_type(&array).text, "f4");
+        ck_assert_str_eq(npy_shape(&array, shape), "(2, 4, 2)");
+        npy_free(&array);
+    }
+}
+END_TEST
+
+START_TEST(rows_without_keys_are_exactly_zero_and_minus_infinity)
+{
+    char inputs[LINE_BYTES];
+    npy_array values = {0}, lse = {0};
+
+    /* Lengths 2 and 0 for 4 causal queries: queries 0 and 1 of the first sequence and all of the second see nothing. */
+    run("run %s --causal --out-type f32 --out %s/out.npy --lse %s/lse.npy",
+        golden_inputs("causal_short_f16_d64", inputs), folder, folder);
+    expect_success();
+    read_array("out.npy", &values);
+    read_array("lse.npy", &lse);
+    for (size_t row = 0; row < lse.count; row++) {
+        const bool empty = row < 4 || row >= 8;
+        const float s = ((const float *)lse.data)[row];
+        ck_assert_msg(empty ? s == -INFINITY : isfinite(s), "lse of row %zu is %g", row, s);
+        for (size_t d = 0; d < 64 && empty; d++)
+            ck_assert_float_eq(((const float *)values.data)[row * 64 + d], 0.0f);
+    }
+    npy_free(&values);
+    npy_free(&lse);
+}
+END_TEST
+
+/* Writes an f4 array of zeros. */
+static void write_zeros(const char *name, uint32_t num_dims, const uint64_t *shape)
+{
+    npy_array array = {.kind = 'f', .item_bytes = 4, .num_dims = num_dims, .count = 1};
+    tool_fault fault = {EXIT_CODE_OK, ""};
+    output_file output;
+    char path[128];
+
+    for (uint32_t i = 0; i < num_dims; i++) {
+        array.shape[i] = shape[i];
+        array.count *= shape[i];
+    }
+    array.data = calloc(array.count, array.item_bytes);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    ck_assert(output_open(&output, path, &fault) && npy_write(&output, &array, &fault) &&
+              output_close(&output, &fault) && output_commit(&output, &fault));
+    output_discard(&output);
+    npy_free(&array);
+}
+
+START_TEST(arrays_that_do_not_fit_together_exit_1)
+{
+    static const struct {
+        uint64_t q[4], k[4], v[4];
+        const char *fragment;
+    } cases[] = {
+        {{1, 1, 3, 8}, {1, 5, 2, 8}, {1, 5, 2, 8}, "3"},     /* heads: no multiple */
+        {{1, 1, 2, 12}, {1, 5, 2, 12}, {1, 5, 2, 12}, "12"}, /* head_dim: no multiple of 8 */
+        {{1, 17, 2, 8}, {1, 5, 2, 8}, {1, 5, 2, 8}, "17"},   /* q_len */
+        {{2, 1, 2, 8}, {1, 5, 2, 8}, {1, 5, 2, 8}, "the batch is 2 in --q and 1 in --k"},
+        {{1, 1, 2, 16}, {1, 5, 2, 8}, {1, 5, 2, 8}, "head_dim is 16 in --q and 8 in --k"},
+        {{1, 1, 2, 8}, {1, 5, 2, 8}, {1, 4, 2, 8}, "the number of tokens is 5 in --k and 4 in --v"},
+        {{1, 1, 2, 8}, {1, 5, 2, 8}, {1, 5, 1, 8}, "the number of KV heads is 2 in --k and 1 in --v"},
+        {{1, 1, 2, 8}, {1, 0, 2, 8}, {1, 0, 2, 8}, "every dimension must be 1 to"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_zeros("q.npy", 4, cases[i].q);
+        write_zeros("k.npy", 4, cases[i].k);
+        write_zeros("v.npy", 4, cases[i].v);
+        run("run --q %s/q.npy --k %s/k.npy --v %s/v.npy --out %s/out.npy", folder, folder, folder, folder);
+        expect(1, cases[i].fragment);
+        ck_assert_msg(!exists("out.npy"), "an output was written");
+    }
+}
+END_TEST
+
+START_TEST(types_come_from_the_arrays_or_from_the_option)
+{
+    char inputs[LINE_BYTES];
+
+    run("run %s", golden_inputs("gqa7_bf16_d128", inputs));
+    expect(1, "--type bf16 must say that they are bf16");
+    run("run %s --type f32", golden_inputs("gqa4_f16_d128", inputs));
+    expect(1, "--type is f32");
+    run("run --q %s/gqa4_f16_d128/lse.npy --k a.npy --v b.npy", TEST_GOLDEN);
+    expect(1, "it must have 4 dimensions");
+    run("run %s --expect %s/gqa4_f16_d128/q.npy", golden_inputs("gqa4_f16_d128", inputs), TEST_GOLDEN);
+    expect(1, "expected values must be f8 or f4");
+    run("run %s --expect %s/mha_f32_d64/out.npy", golden_inputs("gqa4_f16_d128", inputs), TEST_GOLDEN);
+    expect(1, "what is computed has shape (1, 1, 8, 128)");
+}
+END_TEST
+
+START_TEST(exceeded_tolerance_exits_1_names_the_element_and_still_writes)
+{
+    char inputs[LINE_BYTES];
+    npy_array array = {0};
+
+    /* Without --causal the queries see keys that the expected values exclude. */
+    run("run %s --out-type f32 --out %s/out.npy --expect %s/spec5_f16_d128/out.npy --json",
+        golden_inputs("spec5_f16_d128", inputs), folder, TEST_GOLDEN);
+    expect(1, "out[");
+    ck_assert_ptr_nonnull(strstr(out, "\"passed\":\tfalse"));
+    read_array("out.npy", &array);
+    npy_free(&array);
+    run("run %s --causal --out-type f32 --expect-lse %s/spec5_f16_d128/lse.npy --tolerance 0",
+        golden_inputs("spec5_f16_d128", inputs), TEST_GOLDEN);
+    expect(1, "lse[");
+}
+END_TEST
+
+START_TEST(file_that_cannot_be_written_leaves_all_outputs_alone)
+{
+    char inputs[LINE_BYTES], text[16];
+
+    test_folder_write(folder, "out.npy", "before");
+    run("run %s --out %s/out.npy --lse %s/no/folder/lse.npy", golden_inputs("causal_short_f16_d64", inputs), folder,
+        folder);
+    expect(1, "no/folder/lse.npy");
+    read_text("out.npy", text, sizeof text);
+    ck_assert_str_eq(text, "before");
+}
+END_TEST
+
+START_TEST(verify_passes_and_reports_every_feature)
+{
+    cJSON *report;
+
+    run("verify --problems 4 --max-programs 2 --json");
+    expect_success();
+    report = cJSON_Parse(out);
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "problems")), 4);
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "failures")), 0);
+    ck_assert_int_gt(cJSON_GetArraySize(cJSON_GetObjectItem(report, "features")), 30);
+    cJSON_Delete(report);
+    run("verify --problems 1 --max-programs 2 --tuning nonsense=1");
+    expect(1, "none of the 1 problems allows the tuning override");
+}
+END_TEST
+
+/* A kernel with a fault, through CLFD_KERNEL_DIR: verify must see it, and its command must repeat it. */
+START_TEST(verify_fails_on_a_wrong_kernel_and_prints_the_command_that_repeats_it)
+{
+    char environment[LINE_BYTES], line[LINE_BYTES], *command, *end;
+
+    snprintf(line, sizeof line, "cp %s/*.cl %s/*.h %s/ && sed -i 's/m + log(l);/m + log(l) + 0.001f;/' %s/state.cl",
+             TEST_KERNEL_DIR, TEST_KERNEL_DIR, folder, folder);
+    ck_assert_int_eq(system(line), 0);
+    snprintf(environment, sizeof environment, "CLFD_KERNEL_DIR=%s", folder);
+    run_in(environment, "verify --problems 4 --max-programs 2");
+    ck_assert_int_eq(ended_with, 1);
+    command = strstr(err, "repeat: clfd ");
+    ck_assert_msg(command != NULL, "no command in '%s'", err);
+    command += strlen("repeat: clfd ");
+    end = strchr(command, '\n');
+    ck_assert_ptr_nonnull(end);
+    *end = '\0';
+    snprintf(line, sizeof line, "%s", command);
+    run_in(environment, line);
+    ck_assert_int_eq(ended_with, 1);
+    ck_assert_ptr_nonnull(strstr(err, "1 of 1 problems failed"));
+    run("%s", line);
+    expect_success();
+}
+END_TEST
+
+START_TEST(bench_writes_json_and_csv)
+{
+    static const char *const numbers[] = {"read_single_us", "read_steady_us", "single_us",      "steady_us",
+                                          "single_gbs",     "steady_gbs",     "single_percent", "steady_percent",
+                                          "split_us",       "host_us"};
+    char text[4096];
+    cJSON *report;
+
+    run("bench b2 hq2 hkv1 d64 kv256 f32 ragged=1..256 --json - --csv %s/bench.csv", folder);
+    expect_success();
+    report = cJSON_Parse(out);
+    const cJSON *result = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "results"), 0);
+    ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(result, "problem")),
+                     "b2 q1 hq2 hkv1 d64 kv256 f32 ragged=1..256");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        ck_assert_msg(cJSON_GetNumberValue(cJSON_GetObjectItem(result, numbers[i])) > 0, "%s is not above 0",
+                      numbers[i]);
+    cJSON_Delete(report);
+    read_text("bench.csv", text, sizeof text);
+    ck_assert_int_eq(strncmp(text, "problem,plan,read_bytes,", 24), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nb2 q1 hq2 hkv1 d64 kv256 f32 ragged=1..256,decode_"));
+    run("bench --roofline-only hq2 d64 kv256");
+    expect_success();
+    ck_assert_ptr_null(strstr(out, "decode"));
+    run("bench hq3 hkv2 d64 kv256");
+    expect(1, "3");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        malformed_arguments_exit_2,
+        help_lists_every_option_of_a_verb,
+        no_platform_is_a_sentence_from_every_verb,
+        unknown_device_exits_1_and_names_the_candidates,
+        devices_json_names_everything_and_its_spec_selects_the_device,
+        golden_cases_come_out_within_the_tolerance,
+        value_from_key_equals_the_same_value_given,
+        written_files_have_the_shape_and_type_asked_for,
+        rows_without_keys_are_exactly_zero_and_minus_infinity,
+        arrays_that_do_not_fit_together_exit_1,
+        types_come_from_the_arrays_or_from_the_option,
+        exceeded_tolerance_exits_1_names_the_element_and_still_writes,
+        file_that_cannot_be_written_leaves_all_outputs_alone,
+        verify_passes_and_reports_every_feature,
+        verify_fails_on_a_wrong_kernel_and_prints_the_command_that_repeats_it,
+        bench_writes_json_and_csv,
+    };
+
+    /* The program is a process of its own: it finds the tests' device through the environment. */
+    setenv("CLFD_DEVICE", "platform=Portable", 0);
+    return run_suite_around("cli", tests, sizeof tests / sizeof tests[0], set_up, tear_down);
+}

@@ -1,0 +1,133 @@
+#include "bench.h"
+#include "system.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define READ_BYTES sizeof(cl_uint4)
+#define SWEEP_SINGLES 5
+#define SWEEP_CALLS 20
+#define SWEEP_SECONDS 0.3
+
+/* The launches to try: kernel, work-group size, work-groups per compute unit (0: so many that each work-item loads
+ * READ_UNROLL times). */
+struct sweep_row {
+    bool parts;
+    size_t local, groups_per_unit;
+};
+
+static const struct sweep_row gpu_rows[] = {
+    {false, 256, 2},  {false, 256, 4},  {false, 256, 8},  {false, 256, 16}, {false, 256, 32}, {false, 256, 0},
+    {false, 512, 2},  {false, 512, 4},  {false, 512, 8},  {false, 512, 16}, {false, 512, 0},  {false, 1024, 1},
+    {false, 1024, 2}, {false, 1024, 4}, {false, 1024, 8}, {false, 1024, 0}, {false, 128, 16}, {false, 128, 0},
+};
+static const struct sweep_row cpu_rows[] = {{true, 1, 1}, {true, 1, 2}, {true, 1, 4}, {true, 1, 16}};
+
+#define READ_UNROLL 4
+
+double bench_median(double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i; j > 0 && values[j - 1] > values[j]; j--) {
+            const double value = values[j];
+            values[j] = values[j - 1];
+            values[j - 1] = value;
+        }
+    return count == 0 ? NAN : count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static bool enqueue(bench_device *device, bench_memory *memory, const read_shape *shape, cl_command_queue queue,
+                    cl_event *event, tool_fault *fault)
+{
+    const cl_kernel kernel = shape->parts ? device->read_parts : device->read_strided;
+    const cl_ulong first = bench_next_copy(memory) / READ_BYTES, count = memory->read_bytes / READ_BYTES;
+    const size_t global = shape->local * shape->groups;
+    cl_int code = clSetKernelArg(kernel, 0, sizeof memory->kv, &memory->kv);
+
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, 1, sizeof first, &first);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, 2, sizeof count, &count);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, 3, sizeof device->sink, &device->sink);
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &shape->local, 0, NULL, event);
+    return code == CL_SUCCESS ? true : fault_cl(fault, code, "launching the plain read");
+}
+
+bool roofline_single(bench_device *device, bench_memory *memory, const read_shape *shape, double *seconds,
+                     tool_fault *fault)
+{
+    cl_ulong start = 0, end = 0;
+    cl_event event;
+    cl_int code;
+
+    if (!enqueue(device, memory, shape, device->session.queue, &event, fault))
+        return false;
+    code = clWaitForEvents(1, &event);
+    if (code == CL_SUCCESS)
+        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    clReleaseEvent(event);
+    *seconds = 1e-9 * (double)(end - start);
+    return code == CL_SUCCESS ? true : fault_cl(fault, code, "timing the plain read");
+}
+
+bool roofline_steady(bench_device *device, bench_memory *memory, const read_shape *shape, uint32_t calls,
+                     double *seconds, tool_fault *fault)
+{
+    const double start = system_seconds();
+    cl_int code;
+
+    for (uint32_t i = 0; i < calls; i++)
+        if (!enqueue(device, memory, shape, device->steady_queue, NULL, fault))
+            return false;
+    code = clFinish(device->steady_queue);
+    *seconds = (system_seconds() - start) / calls;
+    return code == CL_SUCCESS ? true : fault_cl(fault, code, "clFinish");
+}
+
+/* One row of the sweep by both clocks, after one launch for what the driver does once. */
+static bool try_shape(bench_device *device, bench_memory *memory, const read_shape *shape, double *single,
+                      double *steady, tool_fault *fault)
+{
+    double values[SWEEP_SINGLES], calls;
+
+    for (int i = -1; i < SWEEP_SINGLES; i++)
+        if (!roofline_single(device, memory, shape, &values[i < 0 ? 0 : i], fault))
+            return false;
+    *single = bench_median(values, SWEEP_SINGLES);
+    calls = SWEEP_SECONDS / (*single + 1e-6);
+    calls = calls < 2 ? 2 : calls > SWEEP_CALLS ? SWEEP_CALLS : calls;
+    return roofline_steady(device, memory, shape, 2, steady, fault) &&
+           roofline_steady(device, memory, shape, (uint32_t)calls, steady, fault);
+}
+
+bool roofline_sweep(bench_device *device, bench_memory *memory, roofline *result, tool_fault *fault)
+{
+    const clfd_device_info *info = &device->session.device;
+    const bool cpu = (info->type & CL_DEVICE_TYPE_CPU) != 0;
+    const struct sweep_row *rows = cpu ? cpu_rows : gpu_rows;
+    const size_t count = cpu ? sizeof cpu_rows / sizeof cpu_rows[0] : sizeof gpu_rows / sizeof gpu_rows[0];
+    double best_single = INFINITY, best_steady = INFINITY, single, steady;
+
+    for (size_t i = 0; i < count; i++) {
+        const size_t one_pass = memory->read_bytes / READ_BYTES / (rows[i].local * READ_UNROLL) + 1;
+        const read_shape shape = {rows[i].parts, rows[i].local,
+                                  rows[i].groups_per_unit > 0 ? rows[i].groups_per_unit * info->compute_units
+                                                              : one_pass};
+        if (shape.local > info->max_work_group)
+            continue;
+        if (!try_shape(device, memory, &shape, &single, &steady, fault))
+            return false;
+        if (single < best_single) {
+            best_single = single;
+            result->single = shape;
+        }
+        if (steady < best_steady) {
+            best_steady = steady;
+            result->steady = shape;
+        }
+    }
+    return best_single < INFINITY ? true : fault_failed(fault, "%s takes no work-group of the plain read", info->name);
+}

@@ -1,0 +1,20 @@
+/* system.h - what the tools need of the operating system beyond C11: clock, terminal, files. */
+#ifndef TOOLS_SYSTEM_H
+#define TOOLS_SYSTEM_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Seconds of a clock that never steps. */
+double system_seconds(void);
+
+/* The stream is a terminal. */
+bool system_is_terminal(FILE *stream);
+
+/* `path` is something other than a regular file, a device or a pipe, that must be written in place, not replaced. */
+bool system_is_special(const char *path);
+
+/* Renames `from` to `to`, replacing it. Sets errno on failure. */
+bool system_replace(const char *from, const char *to);
+
+#endif
