@@ -38,7 +38,7 @@ typedef struct decode_args {
     split_args split;
     clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
     clfd_arg_int num_kv_heads;
-    clfd_arg_int ratio;  /* query heads per KV head */
+    clfd_arg_int ratio; /* query heads per KV head */
     clfd_arg_int q_len;
     clfd_arg_int passes; /* blocks of DECODE_ROWS query rows per KV head */
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
@@ -58,8 +58,8 @@ typedef struct merge_args {
     clfd_arg_long out_offset, out_batch, out_token, out_head;
     clfd_arg_long kv_lens_offset;
     merge_stats_args stats;
-    split_args split;           /* which slots of a row are in use */
-    clfd_arg_int num_rows;      /* batch * q_len * num_q_heads */
+    split_args split;      /* which slots of a row are in use */
+    clfd_arg_int num_rows; /* batch * q_len * num_q_heads */
     clfd_arg_int q_len, num_q_heads;
     clfd_arg_int partial_slots; /* the stride of slot */
     clfd_arg_int all_slots;     /* 1: every slot is in use, whatever the lengths (clfd_enqueue_merge) */

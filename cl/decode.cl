@@ -30,9 +30,9 @@
 
 /* The one argument list of the decode kernels. */
 #define DECODE_ARGUMENTS                                                                                               \
-    const __global q_element *restrict q, const __global kv_element *restrict k, const __global kv_element *restrict v, \
-        const __global int *restrict kv_lens, __global out_element *out, __global float *lse,                          \
-        __global float *workspace, const decode_args args
+    const __global q_element *restrict q, const __global kv_element *restrict k,                                       \
+        const __global kv_element *restrict v, const __global int *restrict kv_lens, __global out_element *out,        \
+        __global float *lse, __global float *workspace, const decode_args args
 
 typedef struct decode_item {
     int batch, kv_head, split, first_row;
@@ -90,13 +90,14 @@ static inline long decode_q_index(const decode_args *args, const decode_item *it
 /* Index of (row, split) among the partial states. */
 static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
 {
-    const long query_row = ((long)item->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
+    const long query_row =
+        ((long)item->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
     return query_row * args->partial_slots + item->split;
 }
 
 /* Writes element d of a row's normalised o: to out under a direct write, else to the workspace. */
 static inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
-                           __global out_element *out, __global float *workspace, int d, float value)
+                                  __global out_element *out, __global float *workspace, int d, float value)
 {
     if (args->direct)
         out_store(out,
@@ -109,7 +110,7 @@ static inline void decode_store_o(const decode_args *args, const decode_item *it
 
 /* Writes a row's statistics (m in log2 units): to lse under a direct write, else to the workspace. */
 static inline void decode_store_stats(const decode_args *args, const decode_item *item, const decode_row *row,
-                               __global float *lse, __global float *workspace, float m, float l)
+                                      __global float *lse, __global float *workspace, float m, float l)
 {
     if (!args->direct)
         state_store(workspace, args->stats_offset + decode_slot(args, item, row), args->stats_stride, m, l);

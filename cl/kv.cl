@@ -35,6 +35,9 @@ static inline kv_rows kv_values(const __global kv_element *v, const decode_args 
     return rows;
 }
 
-static inline const __global kv_element *kv_row(const kv_rows *rows, int token) { return rows->first + token * rows->stride; }
+static inline const __global kv_element *kv_row(const kv_rows *rows, int token)
+{
+    return rows->first + token * rows->stride;
+}
 
 #endif

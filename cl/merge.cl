@@ -49,7 +49,10 @@ static inline float merge_weight(float2 state, merge_scale scale)
 
 /* sum + weight * o, but untouched where the weight is 0: the o of an empty state is not used, whatever it holds. The sum
  * starts at -0, which adds to nothing: +0 would turn the -0 of a merge of one into +0. */
-static inline float4 merge_add(float4 sum, float weight, float4 o) { return weight == 0.0f ? sum : fma(weight, o, sum); }
+static inline float4 merge_add(float4 sum, float weight, float4 o)
+{
+    return weight == 0.0f ? sum : fma(weight, o, sum);
+}
 
 /* An element of the merged o. */
 static inline float merge_mean(float sum, float weights)
@@ -140,9 +143,9 @@ merge(const __global float *o, const __global float *stat0, const __global float
     const int row = (int)get_group_id(0), item = (int)get_local_id(0);
     const int head = row % args.num_q_heads, query = row / args.num_q_heads % args.q_len;
     const int sequence = row / args.num_q_heads / args.q_len;
-    const int count = args.all_slots
-                          ? args.partial_slots
-                          : split_count(&args.split, split_kv_len(&args.split, kv_lens, args.kv_lens_offset + sequence));
+    const int count =
+        args.all_slots ? args.partial_slots
+                       : split_count(&args.split, split_kv_len(&args.split, kv_lens, args.kv_lens_offset + sequence));
     const long first = (long)row * args.partial_slots;
     const __global float *const row_stat0 = stat0 + args.stat0_offset + first;
     const __global float *const row_stat1 = stat1 + args.stat1_offset + first;
@@ -159,8 +162,7 @@ merge(const __global float *o, const __global float *stat0, const __global float
     scale.share = merge_max(scratch, greatest);
 
     for (int x = item; x < MERGE_GROUPS * QUADS; x += MERGE_WG) {
-        const merge_sums own =
-            merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, count, x / QUADS, scale);
+        const merge_sums own = merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, count, x / QUADS, scale);
         sums[x] = own.o;
         if (x % QUADS == 0)
             weights[x / QUADS] = own.weights;
@@ -174,8 +176,7 @@ merge(const __global float *o, const __global float *stat0, const __global float
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const long index =
-        args.out_offset + sequence * args.out_batch + query * args.out_token + head * args.out_head;
+    const long index = args.out_offset + sequence * args.out_batch + query * args.out_token + head * args.out_head;
     const __local float *const flat = (const __local float *)sums;
     for (int d = item; d < HEAD_DIM_V; d += MERGE_WG)
         out_store(out, index + d, merge_mean(flat[d], weights[0]));

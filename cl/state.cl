@@ -34,7 +34,7 @@ static inline float state_max(float a, float b) { return a > b ? a : b; }
 /* 2^x for x <= 0: 1 at 0, exactly 0 below 2^-125 and at -inf, NaN at NaN, relative error below 2e-7. Adding 1.5 * 2^23
  * rounds x to an integer in the low bits; the polynomial is the minimax fit of 2^f on [-0.5, 0.5]. */
 #define STATE_EXP2_POLY(name, real, integer, as_real, as_integer)                                                      \
-    static inline real name(real x)                                                                                           \
+    static inline real name(real x)                                                                                    \
     {                                                                                                                  \
         const real shifted = x + 12582912.0f;                                                                          \
         const real f = x - (shifted - 12582912.0f);                                                                    \

@@ -108,8 +108,8 @@ static inline float2 half2_to_float2(uint pair)
 #if CLFD_PTX
     float2 value;
     asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
-          : "=f"(value.x), "=f"(value.y)
-          : "r"(pair));
+        : "=f"(value.x), "=f"(value.y)
+        : "r"(pair));
     return value;
 #else
     return vload_half2(0, (const half *)&pair);
