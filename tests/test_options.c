@@ -27,7 +27,7 @@ static const option_row rows[] = {
 static const option_set no_words = {"usage", "description", rows, false};
 static const option_set with_words = {"usage", "description", rows, true};
 
-#define MAX_ARGUMENTS 8
+#define MAX_ARGUMENTS 16
 
 /* Parses a line of words separated by blanks. */
 static bool parse(const option_set *set, const char *line, struct values *values, option_words *words,

@@ -38,6 +38,9 @@ void bench_free(bench_memory *memory);
 /* Byte offset of the copy whose turn it is. */
 size_t bench_next_copy(bench_memory *memory);
 
+/* 16-byte loads that a work-item of the plain read has in flight; bench.cl is built with it. */
+#define READ_UNROLL 4
+
 /* How the plain read is launched. */
 typedef struct read_shape {
     bool parts; /* read_parts; else read_strided */

@@ -10,7 +10,6 @@
 #define SLOW_CALL_SECONDS 0.02
 #define SLOW_ROW_SECONDS 4.0
 #define MIN_STEADY_CALLS 10u
-#define MIN_REPEATS 20u
 
 /* What one decode needs beside the memory of its inputs. */
 struct decoder {
@@ -135,14 +134,14 @@ static bool decode_steady(bench_device *device, const bench_problem *problem, be
 static bool measure_single(bench_device *device, const bench_problem *problem, bench_memory *memory,
                            struct decoder *decoder, uint32_t repeats, bench_result *result, tool_fault *fault)
 {
-    const uint32_t count = repeats < MIN_REPEATS ? MIN_REPEATS : repeats;
-    double *values = calloc(4 * (size_t)count, sizeof values[0]), parts[CLFD_MAX_LAUNCHES];
+    const size_t count = repeats;
+    double *values = calloc(4 * count, sizeof values[0]), parts[CLFD_MAX_LAUNCHES];
     double *read = values, *single = values + count, *split = values + 2 * count, *merge = values + 3 * count;
     bool good = false;
 
     if (values == NULL)
-        return fault_failed(fault, "no memory for %u measurements", count);
-    for (uint32_t i = 0; i < count; i++) {
+        return fault_failed(fault, "no memory for %u measurements", repeats);
+    for (size_t i = 0; i < count; i++) {
         if (!roofline_single(device, memory, &result->roofline.single, &read[i], fault))
             goto done;
         if (decoder == NULL)

@@ -26,6 +26,7 @@ bool bench_open(bench_device *device, const char *spec, tool_fault *fault)
 {
     const char *source = bench_kernels[0].text;
     tool_session *session = &device->session;
+    char options[64];
     cl_int code;
 
     *device = (bench_device){0};
@@ -35,8 +36,9 @@ bool bench_open(bench_device *device, const char *spec, tool_fault *fault)
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clCreateCommandQueue");
     device->program = clCreateProgramWithSource(session->context, 1, &source, &bench_kernels[0].bytes, &code);
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DREAD_UNROLL=%d", READ_UNROLL);
     if (code == CL_SUCCESS)
-        code = clBuildProgram(device->program, 1, &session->device.device, "-cl-std=CL1.2", NULL, NULL);
+        code = clBuildProgram(device->program, 1, &session->device.device, options, NULL, NULL);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clBuildProgram(bench.cl)");
     return create_kernel(device, "read_strided", &device->read_strided, fault) &&

@@ -155,12 +155,16 @@ static cJSON *tally_json(const char *name, const struct tally *tally)
 static bool print_json(const tool_session *session, struct report *report, tool_fault *fault)
 {
     cJSON *object = cJSON_CreateObject(), *features = cJSON_CreateArray();
+    char seed[24];
     bool printed;
+
+    /* A seed has 64 bits, a number of cJSON 53. */
+    snprintf(seed, sizeof seed, "%" PRIu64, report->values->seed);
 
     for (int i = 0; i < NUM_FEATURES; i++)
         cJSON_AddItemToArray(features, tally_json(feature_names[i], &report->features[i]));
     cJSON_AddItemToObject(object, "device", json_device(&session->device));
-    cJSON_AddNumberToObject(object, "seed", (double)report->values->seed);
+    cJSON_AddRawToObject(object, "seed", seed);
     cJSON_AddNumberToObject(object, "start", (double)report->values->start);
     cJSON_AddNumberToObject(object, "problems", (double)report->all.problems);
     cJSON_AddNumberToObject(object, "failures", (double)report->all.failures);

@@ -25,17 +25,31 @@ static const struct word {
     uint32_t minimum;
     const char *later;
 } words[] = {
-    {"b", WORD_NUMBER, FIELD(batch), 1, NULL},           {"q", WORD_NUMBER, FIELD(q_len), 1, NULL},
-    {"hq", WORD_NUMBER, FIELD(num_q_heads), 1, NULL},    {"hkv", WORD_NUMBER, FIELD(num_kv_heads), 1, NULL},
-    {"d", WORD_NUMBER, FIELD(head_dim), 1, NULL},        {"dv", WORD_NUMBER, FIELD(head_dim_v), 1, NULL},
-    {"kv", WORD_NUMBER, FIELD(kv_len), 1, NULL},         {"kvtype=", WORD_TYPE, FIELD(kv_type), 0, NULL},
-    {"out=", WORD_TYPE, FIELD(out_type), 0, NULL},       {"causal", WORD_FLAG, FIELD(causal), 0, NULL},
-    {"v_from_k", WORD_FLAG, FIELD(v_from_k), 0, NULL},   {"partial=", WORD_PARTIAL, FIELD(partial), 0, NULL},
-    {"splits=", WORD_VALUE, FIELD(num_splits), 0, NULL}, {"tokens=", WORD_VALUE, FIELD(split_tokens), 1, NULL},
-    {"ragged=", WORD_RANGE, FIELD(ragged), 0, NULL},     {"page=", WORD_LATER, 0, 0, "paged K and V"},
-    {"window=", WORD_LATER, 0, 0, "a sliding window"},   {"softcap=", WORD_LATER, 0, 0, "softcap"},
-    {"sinks", WORD_LATER, 0, 0, "attention sinks"},      {"alibi", WORD_LATER, 0, 0, "ALiBi"},
-    {"bias", WORD_LATER, 0, 0, "a score bias"},          {"mask", WORD_LATER, 0, 0, "a mask"},
+    /* Sizes. */
+    {"b", WORD_NUMBER, FIELD(batch), 1, NULL},
+    {"q", WORD_NUMBER, FIELD(q_len), 1, NULL},
+    {"hq", WORD_NUMBER, FIELD(num_q_heads), 1, NULL},
+    {"hkv", WORD_NUMBER, FIELD(num_kv_heads), 1, NULL},
+    {"d", WORD_NUMBER, FIELD(head_dim), 1, NULL},
+    {"dv", WORD_NUMBER, FIELD(head_dim_v), 1, NULL},
+    {"kv", WORD_NUMBER, FIELD(kv_len), 1, NULL},
+    /* Types and options. */
+    {"kvtype=", WORD_TYPE, FIELD(kv_type), 0, NULL},
+    {"out=", WORD_TYPE, FIELD(out_type), 0, NULL},
+    {"causal", WORD_FLAG, FIELD(causal), 0, NULL},
+    {"v_from_k", WORD_FLAG, FIELD(v_from_k), 0, NULL},
+    {"partial=", WORD_PARTIAL, FIELD(partial), 0, NULL},
+    {"splits=", WORD_VALUE, FIELD(num_splits), 0, NULL},
+    {"tokens=", WORD_VALUE, FIELD(split_tokens), 1, NULL},
+    {"ragged=", WORD_RANGE, FIELD(ragged), 0, NULL},
+    /* Later. */
+    {"page=", WORD_LATER, 0, 0, "paged K and V"},
+    {"window=", WORD_LATER, 0, 0, "a sliding window"},
+    {"softcap=", WORD_LATER, 0, 0, "softcap"},
+    {"sinks", WORD_LATER, 0, 0, "attention sinks"},
+    {"alibi", WORD_LATER, 0, 0, "ALiBi"},
+    {"bias", WORD_LATER, 0, 0, "a score bias"},
+    {"mask", WORD_LATER, 0, 0, "a mask"},
 };
 
 #define NUM_WORDS (sizeof words / sizeof words[0])

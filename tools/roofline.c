@@ -22,8 +22,6 @@ static const struct sweep_row gpu_rows[] = {
 };
 static const struct sweep_row cpu_rows[] = {{true, 1, 1}, {true, 1, 2}, {true, 1, 4}, {true, 1, 16}};
 
-#define READ_UNROLL 4
-
 double bench_median(double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -103,6 +101,16 @@ static bool try_shape(bench_device *device, bench_memory *memory, const read_sha
            roofline_steady(device, memory, shape, (uint32_t)calls, steady, fault);
 }
 
+/* Largest work-group that the device takes for the kernel of a shape. */
+static bool find_limit(const bench_device *device, const read_shape *shape, size_t *limit, tool_fault *fault)
+{
+    const cl_kernel kernel = shape->parts ? device->read_parts : device->read_strided;
+    const cl_int code = clGetKernelWorkGroupInfo(kernel, device->session.device.device, CL_KERNEL_WORK_GROUP_SIZE,
+                                                 sizeof *limit, limit, NULL);
+
+    return code == CL_SUCCESS ? true : fault_cl(fault, code, "clGetKernelWorkGroupInfo");
+}
+
 bool roofline_sweep(bench_device *device, bench_memory *memory, roofline *result, tool_fault *fault)
 {
     const clfd_device_info *info = &device->session.device;
@@ -116,7 +124,10 @@ bool roofline_sweep(bench_device *device, bench_memory *memory, roofline *result
         const read_shape shape = {rows[i].parts, rows[i].local,
                                   rows[i].groups_per_unit > 0 ? rows[i].groups_per_unit * info->compute_units
                                                               : one_pass};
-        if (shape.local > info->max_work_group)
+        size_t limit;
+        if (!find_limit(device, &shape, &limit, fault))
+            return false;
+        if (shape.local > limit || shape.local > info->max_work_group)
             continue;
         if (!try_shape(device, memory, &shape, &single, &steady, fault))
             return false;
