@@ -8,4 +8,4 @@ preset=${1-release}
 sh tools/install_deps.sh
 cmake --preset "$preset" -DCLFD_BUILD_TESTS=ON -DCLFD_BUILD_TOOLS=ON
 cmake --build --preset "$preset" --parallel "$(nproc)"
-ctest --preset "$preset"
+ctest --preset "$preset" --parallel "$(nproc)"
