@@ -53,7 +53,8 @@ struct report {
     const struct values *values;
     struct tally features[NUM_FEATURES], all;
     uint64_t refused;
-    cJSON *failed; /* with --json: an object per failure */
+    tool_fault refusal; /* why the last of them was */
+    cJSON *failed;      /* with --json: an object per failure */
 };
 
 #define FEATURE_NAME(identifier, name) name,
@@ -112,6 +113,7 @@ static void verify_problem(tool_session *session, const draw_space *space, uint6
     result = trial_run(session, &trial, &errors, fault);
     if (result == TRIAL_REFUSED) {
         report->refused++;
+        report->refusal = *fault;
         return;
     }
     add(&report->all, result == TRIAL_FAILED, &errors);
@@ -204,7 +206,8 @@ static bool verify(tool_session *session, const struct values *values, tool_faul
         return fault_failed(fault, "%" PRIu64 " of %" PRIu64 " problems failed", report.all.failures,
                             report.all.problems);
     if (report.all.problems == 0)
-        return fault_failed(fault, "none of the %" PRIu64 " problems allows the tuning override", report.refused);
+        return fault_failed(fault, "none of the %" PRIu64 " problems allows the tuning override: %s", report.refused,
+                            report.refusal.sentence);
     return true;
 }
 
