@@ -168,8 +168,8 @@ bool bench_allocate(bench_device *device, const bench_problem *problem, bench_me
     if (!make_lengths(device, problem, memory, &tokens, fault) || !plan_memory(device, problem, tokens, memory, fault))
         return false;
     bytes = memory->num_copies * memory->copy_bytes;
-    return session_buffer(&device->session, "K and V", bytes, NULL, &memory->kv, fault) &&
-           session_buffer(&device->session, "q", memory->q_bytes, NULL, &memory->q, fault) &&
+    return session_raw_buffer(&device->session, "K and V", bytes, &memory->kv, fault) &&
+           session_raw_buffer(&device->session, "q", memory->q_bytes, &memory->q, fault) &&
            fill(device, memory->kv, bytes, problem->kv_type, 1, fault) &&
            fill(device, memory->q, memory->q_bytes, problem->type, 2, fault);
 }

@@ -17,8 +17,11 @@ bool session_open(tool_session *session, const char *spec, tool_fault *fault);
 
 void session_close(tool_session *session);
 
+/* Creates a buffer that holds anything. 0 bytes give a small one. name is for the sentence. */
+bool session_raw_buffer(tool_session *session, const char *name, size_t bytes, cl_mem *buffer, tool_fault *fault);
+
 /* Creates a buffer and fills it: with `bytes` of contents, or with 0xFF where contents is NULL, so that whatever is read
- * before it is written shows as NaN. 0 bytes give a small buffer. name is for the sentence. */
+ * before it is written shows as NaN. */
 bool session_buffer(tool_session *session, const char *name, size_t bytes, const void *contents, cl_mem *buffer,
                     tool_fault *fault);
 
