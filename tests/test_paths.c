@@ -22,7 +22,7 @@ static const int32_t kv_lens[BATCH] = {0, 1, 23, MAX_KV_LEN};
 
 static const char *const tunings[] = {
     "family=decode_vector width=8 tile=4",
-    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4",
+    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=2",
 };
 
 /* clang-format off */
