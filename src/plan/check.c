@@ -201,12 +201,21 @@ static bool overlaps_itself(const clfd_strides *s, uint64_t batch, uint64_t toke
     return false;
 }
 
+/* Whether the furthest byte of a tensor has a 63-bit offset: what is counted in bytes after this does not wrap. */
+static bool bytes_fit(const clfd_strides *strides, uint64_t batch, uint64_t tokens, uint64_t heads, uint64_t dim,
+                      clfd_type type)
+{
+    uint64_t elements;
+
+    return clfd_tensor_extent(strides, batch, tokens, heads, dim, &elements) &&
+           elements <= (uint64_t)INT64_MAX / clfd_type_size(type);
+}
+
 static clfd_status complete_layout(clfd_attention *a, const clfd_logger *logger)
 {
     const uint32_t heads = a->num_kv_heads;
     clfd_strides k, v, q, out;
     clfd_status status;
-    uint64_t extent;
 
     if (a->kv_layout != CLFD_LAYOUT_BSHD && a->kv_layout != CLFD_LAYOUT_BHSD)
         return clfd_fail(logger, CLFD_ERROR_LAYOUT, "kv_layout is %d; it must be a clfd_layout", (int)a->kv_layout);
@@ -235,12 +244,12 @@ static clfd_status complete_layout(clfd_attention *a, const clfd_logger *logger)
         return status;
     if (a->v_from_k)
         a->v_strides = a->k_strides;
-    if (!clfd_tensor_extent(&a->q_strides, a->max_batch, a->q_len, a->num_q_heads, a->head_dim, &extent) ||
-        !clfd_tensor_extent(&a->k_strides, a->max_batch, a->max_kv_len, heads, a->head_dim, &extent) ||
-        !clfd_tensor_extent(&a->v_strides, a->max_batch, a->max_kv_len, heads, a->head_dim_v, &extent) ||
-        !clfd_tensor_extent(&a->out_strides, a->max_batch, a->q_len, a->num_q_heads, a->head_dim_v, &extent))
+    if (!bytes_fit(&a->q_strides, a->max_batch, a->q_len, a->num_q_heads, a->head_dim, a->q_type) ||
+        !bytes_fit(&a->k_strides, a->max_batch, a->max_kv_len, heads, a->head_dim, a->k_type) ||
+        !bytes_fit(&a->v_strides, a->max_batch, a->max_kv_len, heads, a->head_dim_v, a->v_type) ||
+        !bytes_fit(&a->out_strides, a->max_batch, a->q_len, a->num_q_heads, a->head_dim_v, a->out_type))
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
-                         "a tensor's strides reach beyond 2^63 elements (max_batch %u, max_kv_len %u)", a->max_batch,
+                         "a tensor's strides reach beyond 2^63 bytes (max_batch %u, max_kv_len %u)", a->max_batch,
                          a->max_kv_len);
     if (overlaps_itself(&a->out_strides, a->max_batch, a->q_len, a->num_q_heads, a->head_dim_v))
         return clfd_fail(logger, CLFD_ERROR_STRIDE,
