@@ -1,0 +1,39 @@
+/* decode_cases.h - what every decode family must get right, as tables of problems that are compared with the reference.
+ * Each function is the body of one test. */
+#ifndef TEST_SUPPORT_DECODE_CASES_H
+#define TEST_SUPPORT_DECODE_CASES_H
+
+#include "support/attention.h"
+
+/* How a test chooses the kernel. Ratios other than `ratio` appear only where they are the point: a program is built for
+ * each number of rows per block, which takes seconds for kernels full of barriers on CPUs. */
+typedef struct decode_family {
+    const char *tuning; /* NULL: what the device gets by itself */
+    uint32_t ratio;     /* query heads per KV head */
+} decode_family;
+
+/* f16 q, K and V, f32 out, dim 64, two KV heads, splits of 32 tokens, at most 200 tokens. */
+attention_problem decode_case(const decode_family *family);
+
+/* Lengths round every tile and every split, below 0 and beyond the bound, under every policy. */
+void verify_lengths(const decode_family *family);
+void verify_bounds(const decode_family *family);
+
+/* Strides, offsets, broadcasts, and rows that keep no more than an element's alignment. */
+void verify_layouts(const decode_family *family);
+void verify_unaligned(const decode_family *family);
+
+/* q_len 1..16, with and without causal, down to sequences shorter than q_len. */
+void verify_queries(const decode_family *family);
+
+/* head_dim and head_dim_v, V of its own and V from K. */
+void verify_dims(const decode_family *family);
+
+/* Types of q, K and V, and out, with both partial formats. */
+void verify_types(const decode_family *family);
+
+/* From 1 to 8 rows per block, and head ratios that need several passes, whose last block is not full. */
+void verify_row_blocks(const decode_family *family);
+void verify_ratios(const decode_family *family);
+
+#endif
