@@ -13,11 +13,11 @@ END_TEST
 START_TEST(lanes_unrolling_and_work_groups_match_the_reference)
 {
     static const char *const tunings[] = {
-        "family=decode_lanes exchange=local wg=8 lanes=8 unroll=1",
+        "family=decode_lanes exchange=local wg=8 lanes=8 unroll=1 parts=1",
         "family=decode_lanes exchange=local wg=64 lanes=8 unroll=4",
-        "family=decode_lanes exchange=local wg=16 lanes=16 unroll=8",
-        "family=decode_lanes exchange=local wg=256 lanes=32 unroll=2",
-        "family=decode_lanes exchange=local wg=64 lanes=32 unroll=8",
+        "family=decode_lanes exchange=local wg=16 lanes=16 unroll=8 parts=1",
+        "family=decode_lanes exchange=local wg=256 lanes=32 unroll=2 parts=4",
+        "family=decode_lanes exchange=local wg=64 lanes=32 unroll=8 parts=2",
     };
 
     for (size_t i = 0; i < sizeof tunings / sizeof tunings[0]; i++) {
