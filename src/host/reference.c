@@ -30,7 +30,6 @@ typedef struct query_row {
     double *out;   /* where the result goes; the sums meanwhile */
     double *lse;   /* likewise; may be NULL */
     int64_t limit; /* the row sees keys below this; none where it is not positive */
-    int64_t limit; /* the row sees keys below this */
     double max, sum;
     bool invalid; /* a score was NaN or +inf */
 } query_row;
