@@ -1,4 +1,5 @@
 #include "plan/tuning.h"
+#include "device/text.h"
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static const struct shipped_row {
 #include "plan/tuning_table.inc"
 };
 #define NUM_SHIPPED (sizeof table / sizeof table[0])
+_Static_assert(NUM_SHIPPED <= CLFD_MAX_CANDIDATES, "a device may run every row of the table");
 
 static const char *const family_names[CLFD_NUM_FAMILIES] = {
     [CLFD_FAMILY_VECTOR] = "decode_vector",
@@ -101,6 +103,8 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
 {
     if (tuning->work_group > caps->max_work_group)
         return "wg exceeds the device's work-group limit";
+    if (tuning->prefetch > 0 && !caps->prefetch)
+        return "prefetch is not available on the device, or disabled";
     if (tuning->family != CLFD_FAMILY_LANES)
         return NULL;
     if (tuning->lanes * tuning->parts > tuning->work_group)
@@ -135,12 +139,13 @@ int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes)
 
 /* ---- Overrides --------------------------------------------------------------------------------------------------- */
 
-/* A word of an override, "key=value", cut in two. */
+/* A word of an override, "key=value", whole and cut in two. */
 typedef struct word {
+    clfd_slice whole;
     char key[32], value[32];
 } word;
 
-/* Reads the next word of *text. False at the end; a word that is none has an empty key. */
+/* Reads the next word of *text. False at the end; a word of another form has an empty key. */
 static bool next_word(const char **text, word *w)
 {
     const char *begin = *text + strspn(*text, " ");
@@ -151,6 +156,7 @@ static bool next_word(const char **text, word *w)
     if (length == 0)
         return false;
     memset(w, 0, sizeof *w);
+    w->whole = (clfd_slice){begin, length};
     if (equals != NULL && (size_t)(equals - begin) < sizeof w->key &&
         length - (size_t)(equals - begin) <= sizeof w->value) {
         memcpy(w->key, begin, (size_t)(equals - begin));
@@ -169,15 +175,26 @@ static bool find_name(const char *const *names, size_t count, const char *value,
     return false;
 }
 
-/* family= and exchange= of an override, which choose the row that the other words change; -1 where absent. */
+/* What an override asks for by family= and exchange=, or by a key that only one family has, and what chooses the row
+ * that its other words change; -1 where it does not say. */
 typedef struct wish {
     int64_t family, exchange;
 } wish;
+
+/* The family that alone has a key, or -1. */
+static int64_t family_of_key(const char *key)
+{
+    for (size_t i = 0; i < NUM_FIELDS; i++)
+        if (strcmp(fields[i].name, key) == 0)
+            return fields[i].families == 1u << LANES ? LANES : fields[i].families == 1u << VECTOR ? VECTOR : -1;
+    return -1;
+}
 
 static clfd_status read_wish(const char *text, wish *wanted, const clfd_logger *logger)
 {
     word w;
     uint32_t index;
+    int64_t implied = -1;
 
     wanted->family = wanted->exchange = -1;
     for (const char *at = text; next_word(&at, &w);) {
@@ -191,8 +208,12 @@ static clfd_status read_wish(const char *text, wish *wanted, const clfd_logger *
                 return clfd_fail(logger, CLFD_ERROR_TUNING,
                                  "tuning exchange is \"%s\"; it must be local, sub_group or ptx", w.value);
             wanted->exchange = index;
+        } else if (wanted->family < 0) {
+            implied = implied < 0 ? family_of_key(w.key) : implied;
         }
     }
+    if (wanted->family < 0 && wanted->exchange < 0)
+        wanted->family = implied;
     return CLFD_SUCCESS;
 }
 
@@ -217,8 +238,8 @@ static clfd_status apply_word(const word *w, clfd_tuning *tuning, const clfd_log
         set_field(tuning, field, (uint32_t)value);
         return CLFD_SUCCESS;
     }
-    return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%s=%s\"; it is no key=value of a tuning row",
-                     w->key, w->value);
+    return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%.*s\"; it is no key=value of a tuning row",
+                     CLFD_SLICE_ARGUMENTS(w->whole));
 }
 
 /* ---- Looking up -------------------------------------------------------------------------------------------------- */
@@ -229,6 +250,18 @@ static bool row_serves(const struct shipped_row *row, const clfd_attention *atte
            rows <= row->max_rows;
 }
 
+/* A shipped row as the device runs it: with vectors of its width, and without what it cannot do. */
+static clfd_tuning fit_row(const clfd_caps *caps, const clfd_tuning *shipped)
+{
+    clfd_tuning row = *shipped;
+
+    if (row.family == CLFD_FAMILY_VECTOR && caps->float_width >= 16)
+        row.width = 16;
+    if (!caps->prefetch)
+        row.prefetch = 0;
+    return row;
+}
+
 /* Query rows that share a KV head, as far as blocks go. */
 static uint32_t block_rows(const clfd_attention *attention)
 {
@@ -236,39 +269,69 @@ static uint32_t block_rows(const clfd_attention *attention)
     return rows < 8 ? (uint32_t)rows : 8;
 }
 
+/* Whether a row is one of those that an override asks for: without a wish, of the device's own. */
+static bool answers(const clfd_caps *caps, const clfd_attention *attention, const wish *wanted,
+                    const struct shipped_row *row)
+{
+    const bool asked = wanted->family >= 0 || wanted->exchange >= 0;
+
+    if (wanted->family >= 0 && wanted->family != (int64_t)row->tuning.family)
+        return false;
+    if (wanted->exchange >= 0 &&
+        (wanted->exchange != (int64_t)row->tuning.exchange || row->tuning.family != CLFD_FAMILY_LANES))
+        return false;
+    return (asked || (row->type & caps->type) != 0) && exchange_available(caps, row->exchange) &&
+           row_serves(row, attention, block_rows(attention));
+}
+
+/* The first row that an override asks for and the device runs as it is; else the first one, which the override may make
+ * fit. False where there is none. */
+static bool find_row(const clfd_caps *caps, const clfd_attention *attention, const wish *wanted, clfd_tuning *found)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < NUM_SHIPPED; i++) {
+        if (!answers(caps, attention, wanted, &table[i]))
+            continue;
+        const clfd_tuning fitted = fit_row(caps, &table[i].tuning);
+        const bool runs = refusal(caps, attention, &fitted) == NULL;
+        if (runs || !any)
+            *found = fitted;
+        if (runs)
+            return true;
+        any = true;
+    }
+    return any;
+}
+
 static clfd_status override_row(const clfd_caps *caps, const clfd_attention *attention, clfd_tuning *tuning,
                                 const clfd_logger *logger)
 {
-    const uint32_t rows = block_rows(attention);
     const char *reason;
     wish wanted;
     word w;
-    size_t i;
     clfd_status status = read_wish(attention->tuning, &wanted, logger);
 
     if (status != CLFD_SUCCESS)
         return status;
-    for (i = 0; i < NUM_SHIPPED; i++) {
-        const struct shipped_row *row = &table[i];
-        const bool asked = wanted.family >= 0 || wanted.exchange >= 0;
-        if (asked ? (wanted.family < 0 || wanted.family == (int64_t)row->tuning.family) &&
-                        (wanted.exchange < 0 || (wanted.exchange == (int64_t)row->tuning.exchange &&
-                                                 row->tuning.family == CLFD_FAMILY_LANES)) &&
-                        exchange_available(caps, row->tuning.exchange)
-                  : (row->type & caps->type) != 0 && refusal(caps, attention, &row->tuning) == NULL)
-            if (row_serves(row, attention, rows))
-                break;
-    }
-    if (i == NUM_SHIPPED)
+    if (!find_row(caps, attention, &wanted, tuning))
         return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" matches no tuning row that this device can run",
                          attention->tuning);
-    *tuning = table[i].tuning;
     for (const char *at = attention->tuning; next_word(&at, &w);)
         if ((status = apply_word(&w, tuning, logger)) != CLFD_SUCCESS)
             return status;
     if ((reason = refusal(caps, attention, tuning)) != NULL)
         return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" cannot run here: %s", attention->tuning, reason);
     return CLFD_SUCCESS;
+}
+
+/* Rows of the table for several dims may agree; what a compiler refused once is not built again. */
+static bool has_row(const clfd_tuning *rows, size_t count, const clfd_tuning *row)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(&rows[i], row, sizeof *row) == 0)
+            return true;
+    return false;
 }
 
 clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *attention,
@@ -282,18 +345,11 @@ clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *
     }
     for (size_t i = 0; i < NUM_SHIPPED; i++) {
         const struct shipped_row *row = &table[i];
-        if ((row->type & caps->type) == 0 || !exchange_available(caps, row->exchange) ||
-            !row_serves(row, attention, block_rows(attention)) || refusal(caps, attention, &row->tuning) != NULL)
-            continue;
-        /* The last place is kept for the reference row. */
-        if (*count == CLFD_MAX_CANDIDATES - 1 && i + 1 < NUM_SHIPPED)
-            continue;
-        rows[*count] = row->tuning;
-        if (rows[*count].family == CLFD_FAMILY_VECTOR && caps->float_width >= 16)
-            rows[*count].width = 16;
-        if (!caps->prefetch)
-            rows[*count].prefetch = 0;
-        (*count)++;
+        const clfd_tuning fitted = fit_row(caps, &row->tuning);
+        if ((row->type & caps->type) != 0 && exchange_available(caps, row->exchange) &&
+            row_serves(row, attention, block_rows(attention)) && refusal(caps, attention, &fitted) == NULL &&
+            !has_row(rows, *count, &fitted))
+            rows[(*count)++] = fitted;
     }
     return CLFD_SUCCESS;
 }

@@ -1,0 +1,482 @@
+#include "plan/check.h"
+#include "plan/schedule.h"
+#include "support/log.h"
+#include "support/suite.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The cuts of a sequence as the kernels make them: split.cl is C but for these words. */
+#define __global
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define clamp(x, low, high) min(max(x, low), high)
+#include "split.cl"
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+enum { TILE = 64, COMPUTE_UNITS = 16, GROUPS = 4, MIN_SPLIT = 256 };
+
+static const clfd_caps gpu = {
+    .type = CL_DEVICE_TYPE_GPU,
+    .compute_units = COMPUTE_UNITS,
+    .max_work_group = 1024,
+    .max_alloc_bytes = (uint64_t)1 << 32,
+};
+
+static const clfd_tuning tuning = {
+    .work_group = 128,
+    .rows = 8,
+    .groups_per_unit = GROUPS,
+    .min_split = MIN_SPLIT,
+    .split_tile = TILE,
+};
+
+static const clfd_attention plain = {
+    .struct_size = sizeof(clfd_attention),
+    .max_batch = 2,
+    .num_q_heads = 8,
+    .num_kv_heads = 2,
+    .head_dim = 128,
+    .head_dim_v = 64,
+    .max_kv_len = 64 * TILE,
+};
+
+static test_log heard;
+static clfd_logger logger;
+
+static void set_up(void)
+{
+    memset(&heard, 0, sizeof heard);
+    logger = test_logger(&heard);
+}
+
+static clfd_status make(const clfd_caps *caps, const clfd_attention *given, const clfd_tuning *row,
+                        clfd_schedule *schedule)
+{
+    clfd_attention a;
+
+    ck_assert_msg(clfd_complete_attention(given, &a, &logger) == CLFD_SUCCESS, "%s", heard.last[CLFD_LOG_ERROR]);
+    return clfd_schedule_make(caps, &a, row, schedule, &logger);
+}
+
+static clfd_schedule made(const clfd_caps *caps, const clfd_attention *given, const clfd_tuning *row)
+{
+    clfd_schedule schedule;
+
+    ck_assert_msg(make(caps, given, row, &schedule) == CLFD_SUCCESS, "%s", heard.last[CLFD_LOG_ERROR]);
+    return schedule;
+}
+
+static clfd_attention with_policy(clfd_split_policy policy, uint32_t size)
+{
+    clfd_attention a = plain;
+
+    a.split_policy = policy;
+    a.split_size = size;
+    return a;
+}
+
+/* ---- Splits ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(count_gives_as_many_splits_as_asked_and_never_more_than_tiles)
+{
+    static const struct {
+        uint32_t asked, grid;
+    } cases[] = {{1, 1}, {2, 2}, {12, 12}, {63, 63}, {64, 64}, {65, 64}, {10000, 64}, {1 << 20, 64}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_attention a = with_policy(CLFD_SPLIT_COUNT, cases[i].asked);
+        const clfd_schedule s = made(&gpu, &a, &tuning);
+        ck_assert_uint_eq(s.num_splits, cases[i].asked);
+        ck_assert_uint_eq(s.split_tokens, 0);
+        ck_assert_uint_eq(s.grid_splits, cases[i].grid);
+    }
+}
+END_TEST
+
+START_TEST(count_of_zero_is_auto)
+{
+    const clfd_attention zero = with_policy(CLFD_SPLIT_COUNT, 0);
+    const clfd_schedule of_zero = made(&gpu, &zero, &tuning), of_auto = made(&gpu, &plain, &tuning);
+
+    ck_assert_uint_gt(of_auto.num_splits, 1);
+    ck_assert_uint_eq(of_zero.num_splits, of_auto.num_splits);
+    ck_assert_uint_eq(of_zero.grid_splits, of_auto.grid_splits);
+}
+END_TEST
+
+START_TEST(tokens_gives_a_split_to_every_started_chunk)
+{
+    static const struct {
+        uint32_t tokens, kv_len, splits;
+    } cases[] = {{64, 0, 1},      {64, 1, 1},      {64, 64, 1},     {64, 65, 2},
+                 {1, 4096, 4096}, {4096, 4096, 1}, {4095, 4096, 2}, {0x7fffffff, 4096, 1}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_attention a = with_policy(CLFD_SPLIT_TOKENS, cases[i].tokens);
+        const clfd_schedule s = made(&gpu, &a, &tuning);
+        ck_assert_uint_eq(s.split_tokens, cases[i].tokens);
+        ck_assert_uint_eq(s.num_splits, 0);
+        ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, cases[i].kv_len), cases[i].splits);
+    }
+}
+END_TEST
+
+START_TEST(longest_lengths_have_their_splits_without_overflow)
+{
+    const clfd_attention count = with_policy(CLFD_SPLIT_COUNT, 1000);
+    const clfd_attention tokens = with_policy(CLFD_SPLIT_TOKENS, 0x7fffffff);
+    clfd_schedule s = made(&gpu, &count, &tuning);
+
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1000);
+    s.num_splits = UINT32_MAX;
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1u << 25);
+    s = made(&gpu, &tokens, &tuning);
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1);
+}
+END_TEST
+
+/* The host and the kernels count the splits of a length alike. */
+static void expect_same_count(const clfd_schedule *s, const split_args *args, int kv_len)
+{
+    const uint32_t host = clfd_schedule_splits(s, &tuning, (uint32_t)kv_len);
+    const int device = split_count(args, kv_len);
+
+    EXPECT(host == (uint32_t)max(device, 1), "kv_len %d: %u splits on the host, %d on the device", kv_len, host,
+           device);
+}
+
+/* The splits own every token once, in order, and none of them is empty. */
+static void expect_cuts(const split_args *args, int kv_len)
+{
+    const int count = split_count(args, kv_len);
+
+    EXPECT(count == 0 || split_begin(args, kv_len, 0) == 0, "the first split starts late");
+    EXPECT(split_begin(args, kv_len, count) == kv_len, "the last of %d splits ends at %d of %d", count,
+           split_begin(args, kv_len, count), kv_len);
+    for (int split = 0; split < count; split++)
+        EXPECT(split_begin(args, kv_len, split) < split_begin(args, kv_len, split + 1), "split %d of %d is empty",
+               split, count);
+}
+
+static split_args kernel_args(const clfd_schedule *s)
+{
+    return (split_args){
+        .num_splits = (clfd_arg_int)s->num_splits, .split_tokens = (clfd_arg_int)s->split_tokens, .split_tile = TILE};
+}
+
+START_TEST(splits_own_every_token_once_and_none_is_empty)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 7, 12, 63, 64, 65, 100, 10000};
+
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (clfd_split_policy policy = CLFD_SPLIT_COUNT; policy <= CLFD_SPLIT_TOKENS; policy++) {
+            const clfd_attention a = with_policy(policy, sizes[i]);
+            const clfd_schedule s = made(&gpu, &a, &tuning);
+            const split_args args = kernel_args(&s);
+            for (int kv_len = 0; kv_len <= (int)plain.max_kv_len; kv_len++) {
+                expect_same_count(&s, &args, kv_len);
+                expect_cuts(&args, kv_len);
+            }
+        }
+}
+END_TEST
+
+START_TEST(sixty_four_tiles_in_twelve_splits_are_five_or_six_each)
+{
+    const clfd_attention a = with_policy(CLFD_SPLIT_COUNT, 12);
+    const clfd_schedule s = made(&gpu, &a, &tuning);
+    const split_args args = kernel_args(&s);
+    int sixes = 0;
+
+    ck_assert_int_eq(split_count(&args, 64 * TILE), 12);
+    for (int split = 0; split < 12; split++) {
+        const int tokens = split_begin(&args, 64 * TILE, split + 1) - split_begin(&args, 64 * TILE, split);
+        ck_assert(tokens == 5 * TILE || tokens == 6 * TILE);
+        sixes += tokens == 6 * TILE;
+    }
+    ck_assert_int_eq(sixes, 4);
+}
+END_TEST
+
+START_TEST(cuts_of_the_longest_sequence_stay_in_range)
+{
+    static const split_args cases[] = {
+        {.num_splits = 0x7fffffff, .split_tile = 1},
+        {.num_splits = 3, .split_tile = 1 << 20},
+        {.num_splits = 1 << 20, .split_tile = TILE},
+        {.split_tokens = 0x7fffffff},
+        {.split_tokens = 0x40000000},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const int count = split_count(&cases[i], 0x7fffffff);
+        ck_assert_int_ge(count, 1);
+        ck_assert_int_eq(split_begin(&cases[i], 0x7fffffff, 0), 0);
+        ck_assert_int_ge(split_begin(&cases[i], 0x7fffffff, count - 1), 0);
+        ck_assert_int_lt(split_begin(&cases[i], 0x7fffffff, count - 1), 0x7fffffff);
+        if (count < 0x7fffffff)
+            ck_assert_int_eq(split_begin(&cases[i], 0x7fffffff, count), 0x7fffffff);
+    }
+}
+END_TEST
+
+/* ---- AUTO -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(auto_gives_each_compute_unit_its_groups_and_no_short_split)
+{
+    /* Two KV heads: 64 work-groups wanted are 32 splits of one sequence. */
+    static const struct {
+        uint32_t units, batch, expected_kv_len, splits;
+    } cases[] = {
+        {16, 1, 65536, 32},   {16, 2, 65536, 16}, {16, 32, 65536, 1}, {16, 33, 65536, 1},
+        {16, 1000, 65536, 1}, {32, 1, 65536, 64}, {1, 1, 65536, 2},   {16, 3, 65536, 10},
+        {16, 1, 1024, 4},     {16, 1, 1025, 5},   {16, 1, 256, 1},    {16, 1, 1, 1},
+        {16, 1, 0, 32},       {16, 1, 8191, 32},  {16, 1, 7936, 31},  {132, 1, 65536, 256},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_caps caps = gpu;
+        clfd_attention a = plain;
+        caps.compute_units = cases[i].units;
+        a.max_batch = cases[i].batch;
+        a.max_kv_len = 65536;
+        a.expected_kv_len = cases[i].expected_kv_len;
+        const clfd_schedule s = made(&caps, &a, &tuning);
+        ck_assert_msg(s.num_splits == cases[i].splits, "case %zu: %u splits instead of %u", i, s.num_splits,
+                      cases[i].splits);
+        ck_assert_uint_eq(s.grid_splits, cases[i].splits);
+    }
+}
+END_TEST
+
+START_TEST(auto_counts_passes_as_work)
+{
+    clfd_attention one_pass = plain, two_passes = plain;
+
+    one_pass.max_kv_len = two_passes.max_kv_len = 65536;
+    two_passes.num_q_heads = 2 * 16;
+    ck_assert_uint_eq(made(&gpu, &two_passes, &tuning).passes, 2);
+    ck_assert_uint_eq(made(&gpu, &one_pass, &tuning).num_splits, 16);
+    ck_assert_uint_eq(made(&gpu, &two_passes, &tuning).num_splits, 8);
+}
+END_TEST
+
+/* ---- Rows and passes --------------------------------------------------------------------------------------------- */
+
+START_TEST(blocks_cover_all_rows_none_is_empty_and_shared_heads_stay_together)
+{
+    for (uint32_t ratio = 1; ratio <= 128; ratio++)
+        for (uint32_t q_len = 1; q_len <= 16; q_len++) {
+            clfd_attention a = plain;
+            const uint32_t rows = ratio * q_len, least = ratio < 8 ? ratio : 8;
+            a.num_kv_heads = 1;
+            a.num_q_heads = ratio;
+            a.q_len = q_len;
+            const clfd_schedule s = made(&gpu, &a, &tuning);
+            EXPECT(s.ratio == ratio && s.num_rows == (uint64_t)2 * rows, "ratio %u q_len %u: ratio %u", ratio, q_len,
+                   s.ratio);
+            EXPECT(s.rows >= least && s.rows <= 8, "ratio %u q_len %u: R is %u", ratio, q_len, s.rows);
+            EXPECT(s.rows * s.passes >= rows && s.rows * (s.passes - 1) < rows, "ratio %u q_len %u: %u passes of %u",
+                   ratio, q_len, s.passes, s.rows);
+            EXPECT(s.passes == (rows + 7) / 8, "ratio %u q_len %u: %u passes of %u", ratio, q_len, s.passes, s.rows);
+        }
+}
+END_TEST
+
+START_TEST(a_row_limit_of_the_tuning_row_is_kept)
+{
+    for (uint32_t limit = 1; limit <= 8; limit++) {
+        clfd_tuning row = tuning;
+        clfd_attention a = plain;
+        row.rows = limit;
+        a.num_kv_heads = 1;
+        a.num_q_heads = 7;
+        a.q_len = 3;
+        const clfd_schedule s = made(&gpu, &a, &row);
+        ck_assert_uint_le(s.rows, limit);
+        ck_assert_uint_ge(s.rows, limit < 7 ? limit : 7);
+        ck_assert_uint_ge(s.rows * s.passes, 21);
+        ck_assert_uint_lt(s.rows * (s.passes - 1), 21);
+    }
+}
+END_TEST
+
+/* ---- Workspace --------------------------------------------------------------------------------------------------- */
+
+START_TEST(one_split_needs_the_control_region_alone)
+{
+    const clfd_attention count = with_policy(CLFD_SPLIT_COUNT, 1);
+    const clfd_attention tokens = with_policy(CLFD_SPLIT_TOKENS, 64 * TILE);
+    const clfd_schedule of_count = made(&gpu, &count, &tuning), of_tokens = made(&gpu, &tokens, &tuning);
+
+    ck_assert_uint_eq(of_count.workspace_bytes, CLFD_CONTROL_BYTES);
+    ck_assert_uint_eq(of_tokens.workspace_bytes, CLFD_CONTROL_BYTES);
+}
+END_TEST
+
+START_TEST(partial_states_follow_the_control_region_in_order_and_aligned)
+{
+    for (clfd_partial partial = CLFD_PARTIAL_LSE; partial <= CLFD_PARTIAL_MLO; partial++)
+        for (uint32_t heads = 1; heads <= 5; heads++)
+            for (uint32_t splits = 2; splits <= 9; splits++)
+                for (uint32_t dim = 8; dim <= 576; dim += 8) {
+                    clfd_attention a = with_policy(CLFD_SPLIT_COUNT, splits);
+                    a.max_batch = 3;
+                    a.num_q_heads = a.num_kv_heads = heads;
+                    a.head_dim_v = dim;
+                    a.partial = partial;
+                    const clfd_schedule s = made(&gpu, &a, &tuning);
+                    const uint64_t slots = (uint64_t)3 * heads * splits,
+                                   num_stats = partial == CLFD_PARTIAL_MLO ? 2 : 1;
+                    EXPECT(s.partial_o_offset >= CLFD_CONTROL_BYTES &&
+                               s.partial_o_offset % CLFD_WORKSPACE_ALIGNMENT == 0,
+                           "o starts at %llu", (unsigned long long)s.partial_o_offset);
+                    EXPECT(s.stats_offset >= s.partial_o_offset + slots * dim * 4 && s.stats_offset % 4 == 0,
+                           "statistics start at %llu", (unsigned long long)s.stats_offset);
+                    EXPECT(s.stats_bytes >= slots * 4 && s.stats_bytes % 4 == 0 && s.stats_bytes < slots * 4 + 64,
+                           "%llu bytes for %llu slots", (unsigned long long)s.stats_bytes, (unsigned long long)slots);
+                    EXPECT(s.workspace_bytes == s.stats_offset + num_stats * s.stats_bytes, "workspace of %llu bytes",
+                           (unsigned long long)s.workspace_bytes);
+                }
+}
+END_TEST
+
+START_TEST(mlo_has_one_statistic_more_than_lse)
+{
+    clfd_attention a = with_policy(CLFD_SPLIT_COUNT, 4);
+    const clfd_schedule lse = made(&gpu, &a, &tuning);
+
+    a.partial = CLFD_PARTIAL_MLO;
+    const clfd_schedule mlo = made(&gpu, &a, &tuning);
+    /* 2 sequences x 8 heads x 4 splits */
+    ck_assert_uint_eq(lse.stats_bytes, 64 * sizeof(float));
+    ck_assert_uint_eq(lse.workspace_bytes, CLFD_CONTROL_BYTES + 64 * 64 * sizeof(float) + 64 * sizeof(float));
+    ck_assert_uint_eq(mlo.workspace_bytes, lse.workspace_bytes + 64 * sizeof(float));
+    ck_assert_uint_eq(mlo.stats_offset, lse.stats_offset);
+}
+END_TEST
+
+/* ---- Limits ------------------------------------------------------------------------------------------------------ */
+
+static void expect_overflow(const clfd_caps *caps, const clfd_attention *a, const char *value, const char *rule)
+{
+    clfd_schedule s, untouched;
+
+    set_up();
+    memset(&s, 0x5A, sizeof s);
+    memcpy(&untouched, &s, sizeof s);
+    ck_assert_int_eq(make(caps, a, &tuning, &s), CLFD_ERROR_OVERFLOW);
+    ck_assert_mem_eq(&s, &untouched, sizeof s);
+    ck_assert_int_eq(heard.count[CLFD_LOG_ERROR], 1);
+    ck_assert_msg(strstr(heard.last[CLFD_LOG_ERROR], value) != NULL, "%s", heard.last[CLFD_LOG_ERROR]);
+    ck_assert_msg(strstr(heard.last[CLFD_LOG_ERROR], rule) != NULL, "%s", heard.last[CLFD_LOG_ERROR]);
+}
+
+START_TEST(a_grid_has_at_most_2_to_the_31_minus_1_work_groups)
+{
+    clfd_attention a = with_policy(CLFD_SPLIT_COUNT, 1);
+
+    a.max_batch = 1 << 20;
+    a.num_q_heads = a.num_kv_heads = 2047;
+    ck_assert_uint_eq(made(&gpu, &a, &tuning).num_rows, (uint64_t)2047 << 20);
+    a.num_q_heads = a.num_kv_heads = 2048;
+    expect_overflow(&gpu, &a, "2147483648 blocks of rows times 1 splits", "at most 2147483647 work-groups");
+    /* The merge has a work-group per row, of which a block holds several. */
+    a.num_q_heads = 4096;
+    a.num_kv_heads = 512;
+    expect_overflow(&gpu, &a, "536870912 blocks", "at most 2147483647 work-groups");
+}
+END_TEST
+
+START_TEST(splits_count_towards_the_grid)
+{
+    clfd_attention a = with_policy(CLFD_SPLIT_TOKENS, 1);
+
+    a.max_batch = 1;
+    a.num_q_heads = a.num_kv_heads = 2;
+    a.max_kv_len = 0x7fffffff;
+    expect_overflow(&gpu, &a, "2 blocks of rows times 2147483647 splits", "at most 2147483647 work-groups");
+}
+END_TEST
+
+START_TEST(a_workspace_that_the_device_does_not_allocate_is_refused)
+{
+    const clfd_attention a = with_policy(CLFD_SPLIT_COUNT, 4);
+    clfd_caps caps = gpu;
+    const uint64_t needed = made(&caps, &a, &tuning).workspace_bytes;
+    char value[64];
+
+    caps.max_alloc_bytes = needed;
+    ck_assert_uint_eq(made(&caps, &a, &tuning).workspace_bytes, needed);
+    caps.max_alloc_bytes = needed - 1;
+    snprintf(value, sizeof value, "needs %llu bytes", (unsigned long long)needed);
+    expect_overflow(&caps, &a, value, "allocates at most");
+}
+END_TEST
+
+START_TEST(the_largest_grid_has_a_workspace_that_does_not_wrap)
+{
+    clfd_attention a = with_policy(CLFD_SPLIT_TOKENS, 1);
+    clfd_caps caps = gpu;
+
+    /* A block of 8 rows of 576 dims for each of 2^31 - 1 work-groups. */
+    a.max_batch = 1;
+    a.num_q_heads = 8;
+    a.num_kv_heads = 1;
+    a.head_dim = a.head_dim_v = 576;
+    a.max_kv_len = 0x7fffffff;
+    caps.max_alloc_bytes = UINT64_MAX;
+    ck_assert_uint_gt(made(&caps, &a, &tuning).workspace_bytes, (uint64_t)0x7fffffff * 8 * 577 * 4);
+    expect_overflow(&gpu, &a, "2147483647 splits", "allocates at most 4294967296");
+}
+END_TEST
+
+/* ---- The merge's work-group -------------------------------------------------------------------------------------- */
+
+START_TEST(a_merge_gets_eight_items_per_four_dims_within_the_devices_limit)
+{
+    static const struct {
+        cl_device_type type;
+        uint32_t limit, dim, work_group;
+    } cases[] = {
+        {CL_DEVICE_TYPE_GPU, 1024, 8, 16},    {CL_DEVICE_TYPE_GPU, 1024, 64, 128},
+        {CL_DEVICE_TYPE_GPU, 1024, 72, 128},  {CL_DEVICE_TYPE_GPU, 1024, 128, 256},
+        {CL_DEVICE_TYPE_GPU, 1024, 576, 256}, {CL_DEVICE_TYPE_GPU, 64, 576, 64},
+        {CL_DEVICE_TYPE_GPU, 100, 128, 64},   {CL_DEVICE_TYPE_GPU, 1, 128, 1},
+        {CL_DEVICE_TYPE_CPU, 4096, 128, 1},   {CL_DEVICE_TYPE_ACCELERATOR, 64, 128, 1},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_caps caps = {.type = cases[i].type, .max_work_group = cases[i].limit};
+        ck_assert_msg(clfd_merge_work_group(&caps, cases[i].dim) == cases[i].work_group, "case %zu: %u instead of %u",
+                      i, clfd_merge_work_group(&caps, cases[i].dim), cases[i].work_group);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        count_gives_as_many_splits_as_asked_and_never_more_than_tiles,
+        count_of_zero_is_auto,
+        tokens_gives_a_split_to_every_started_chunk,
+        longest_lengths_have_their_splits_without_overflow,
+        splits_own_every_token_once_and_none_is_empty,
+        sixty_four_tiles_in_twelve_splits_are_five_or_six_each,
+        cuts_of_the_longest_sequence_stay_in_range,
+        auto_gives_each_compute_unit_its_groups_and_no_short_split,
+        auto_counts_passes_as_work,
+        blocks_cover_all_rows_none_is_empty_and_shared_heads_stay_together,
+        a_row_limit_of_the_tuning_row_is_kept,
+        one_split_needs_the_control_region_alone,
+        partial_states_follow_the_control_region_in_order_and_aligned,
+        mlo_has_one_statistic_more_than_lse,
+        a_grid_has_at_most_2_to_the_31_minus_1_work_groups,
+        splits_count_towards_the_grid,
+        a_workspace_that_the_device_does_not_allocate_is_refused,
+        the_largest_grid_has_a_workspace_that_does_not_wrap,
+        a_merge_gets_eight_items_per_four_dims_within_the_devices_limit,
+    };
+    return run_suite_around("schedule", tests, COUNT(tests), set_up, NULL);
+}
