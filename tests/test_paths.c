@@ -22,7 +22,7 @@ static const int32_t kv_lens[BATCH] = {0, 1, 23, MAX_KV_LEN};
 
 static const char *const tunings[] = {
     "family=decode_vector width=8 tile=4",
-    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=2",
+    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4 parts=2",
 };
 
 /* clang-format off */
@@ -32,10 +32,8 @@ static const clfd_attention problems[] = {
      .split_policy = CLFD_SPLIT_TOKENS, .split_size = 7},
     {.num_q_heads = 5, .num_kv_heads = 1, .head_dim = 16, .q_type = F16, .q_len = 3, .causal = 1,
      .split_policy = CLFD_SPLIT_TOKENS, .split_size = 16},
-    {.num_q_heads = 4, .num_kv_heads = 2, .head_dim = 72, .q_type = BF16, .k_alignment = 2, .v_alignment = 2,
-     .kv_layout = CLFD_LAYOUT_BHSD},
-    {.num_q_heads = 8, .num_kv_heads = 1, .head_dim = 40, .head_dim_v = 32, .v_from_k = 1, .q_type = F32,
-     .k_type = F16, .out_type = BF16},
+    {.num_q_heads = 8, .num_kv_heads = 2, .head_dim = 72, .head_dim_v = 64, .v_from_k = 1, .q_type = F32, .k_type = BF16,
+     .out_type = BF16, .k_alignment = 2, .kv_layout = CLFD_LAYOUT_BHSD},
 };
 /* clang-format on */
 
