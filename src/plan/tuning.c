@@ -250,8 +250,16 @@ static bool row_serves(const struct shipped_row *row, const clfd_attention *atte
            rows <= row->max_rows;
 }
 
-/* A shipped row as the device runs it: with vectors of its width, and without what it cannot do. */
-static clfd_tuning fit_row(const clfd_caps *caps, const clfd_tuning *shipped)
+/* Query rows that share a KV head, as far as blocks go. */
+static uint32_t block_rows(const clfd_attention *attention)
+{
+    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
+    return rows < 8 ? (uint32_t)rows : 8;
+}
+
+/* A shipped row as the device runs it for an attention: with vectors of the device's width, without what it cannot do,
+ * and without parts that would have no rows. */
+static clfd_tuning fit_row(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *shipped)
 {
     clfd_tuning row = *shipped;
 
@@ -259,14 +267,9 @@ static clfd_tuning fit_row(const clfd_caps *caps, const clfd_tuning *shipped)
         row.width = 16;
     if (!caps->prefetch)
         row.prefetch = 0;
+    while (row.parts > block_rows(attention))
+        row.parts /= 2;
     return row;
-}
-
-/* Query rows that share a KV head, as far as blocks go. */
-static uint32_t block_rows(const clfd_attention *attention)
-{
-    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
-    return rows < 8 ? (uint32_t)rows : 8;
 }
 
 /* Whether a row is one of those that an override asks for: without a wish, of the device's own. */
@@ -293,7 +296,7 @@ static bool find_row(const clfd_caps *caps, const clfd_attention *attention, con
     for (size_t i = 0; i < NUM_SHIPPED; i++) {
         if (!answers(caps, attention, wanted, &table[i]))
             continue;
-        const clfd_tuning fitted = fit_row(caps, &table[i].tuning);
+        const clfd_tuning fitted = fit_row(caps, attention, &table[i].tuning);
         const bool runs = refusal(caps, attention, &fitted) == NULL;
         if (runs || !any)
             *found = fitted;
@@ -345,7 +348,7 @@ clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *
     }
     for (size_t i = 0; i < NUM_SHIPPED; i++) {
         const struct shipped_row *row = &table[i];
-        const clfd_tuning fitted = fit_row(caps, &row->tuning);
+        const clfd_tuning fitted = fit_row(caps, attention, &row->tuning);
         if ((row->type & caps->type) != 0 && exchange_available(caps, row->exchange) &&
             row_serves(row, attention, block_rows(attention)) && refusal(caps, attention, &fitted) == NULL &&
             !has_row(rows, *count, &fitted))
