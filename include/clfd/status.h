@@ -38,7 +38,7 @@ enum {
     CLFD_ERROR_STRUCT_SIZE = CLFD_ERROR_BASE - 2,   /* struct_size is 0, or the unknown tail is not zero */
     CLFD_ERROR_HOST_MEMORY = CLFD_ERROR_BASE - 3,   /* the library could not allocate host memory */
     CLFD_ERROR_OVERFLOW = CLFD_ERROR_BASE - 4,      /* a size or an offset does not fit */
-    CLFD_ERROR_WAIT_LIST = CLFD_ERROR_BASE - 5,     /* the wait list and its length contradict each other */
+    CLFD_ERROR_WAIT_LIST = CLFD_ERROR_BASE - 5,     /* a length that contradicts it, or a foreign event in it */
 
     /* Device selection. */
     CLFD_ERROR_NO_PLATFORM = CLFD_ERROR_BASE - 100,        /* no OpenCL platform has a device */

@@ -56,9 +56,12 @@ static clfd_status check_mem(const clfd_context *context, const clfd_range *rang
         return clfd_fail(logger, CLFD_ERROR_BUFFER_KIND, "%s is an image or a pipe; it must be a buffer", range->name);
     if (mem.context != context->cl)
         return clfd_fail(logger, CLFD_ERROR_BUFFER_CONTEXT, "%s is of another cl_context than the plan", range->name);
-    if ((mem.flags & (range->written ? CL_MEM_READ_ONLY : CL_MEM_WRITE_ONLY)) != 0)
-        return clfd_fail(logger, CLFD_ERROR_BUFFER_ACCESS, "%s was created %s; kernels must %s it", range->name,
-                         range->written ? "CL_MEM_READ_ONLY" : "CL_MEM_WRITE_ONLY", range->written ? "write" : "read");
+    if (range->written && (mem.flags & CL_MEM_READ_ONLY) != 0)
+        return clfd_fail(logger, CLFD_ERROR_BUFFER_ACCESS, "%s was created CL_MEM_READ_ONLY; kernels must write it",
+                         range->name);
+    if ((!range->written || range->scratch) && (mem.flags & CL_MEM_WRITE_ONLY) != 0)
+        return clfd_fail(logger, CLFD_ERROR_BUFFER_ACCESS, "%s was created CL_MEM_WRITE_ONLY; kernels must read it",
+                         range->name);
     if (offset > mem.bytes || range->bytes > mem.bytes - offset)
         return clfd_fail(logger, range->too_small, "%s needs %llu bytes from offset %zu; the buffer has %zu",
                          range->name, (unsigned long long)range->bytes, offset, mem.bytes);
@@ -120,6 +123,28 @@ clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ran
     return CLFD_SUCCESS;
 }
 
+/* Not every OpenCL implementation looks at the events that it is to wait for. */
+static clfd_status check_wait_list(const clfd_context *context, cl_uint num_wait, const cl_event *wait)
+{
+    const clfd_logger *const logger = &context->logger;
+    cl_context of_event;
+    clfd_status status = CLFD_SUCCESS;
+
+    if ((num_wait == 0) != (wait == NULL))
+        return clfd_fail(logger, CLFD_ERROR_WAIT_LIST, "num_wait is %u and wait is %s; both or neither must be there",
+                         num_wait, wait == NULL ? "NULL" : "not NULL");
+    for (cl_uint i = 0; i < num_wait; i++) {
+        if (wait[i] == NULL)
+            return clfd_fail(logger, CLFD_ERROR_WAIT_LIST, "wait[%u] is NULL; num_wait is %u", i, num_wait);
+        CLFD_TRY_CL(logger, clGetEventInfo(wait[i], CL_EVENT_CONTEXT, sizeof of_event, &of_event, NULL),
+                    "clGetEventInfo(CL_EVENT_CONTEXT)");
+        if (of_event != context->cl)
+            return clfd_fail(logger, CLFD_ERROR_WAIT_LIST, "wait[%u] is of another cl_context than the plan", i);
+    }
+done:
+    return status;
+}
+
 clfd_status clfd_check_queue(const clfd_context *context, cl_command_queue queue, cl_uint num_wait,
                              const cl_event *wait, bool *out_of_order)
 {
@@ -131,9 +156,8 @@ clfd_status clfd_check_queue(const clfd_context *context, cl_command_queue queue
 
     if (queue == NULL)
         return clfd_fail(logger, CLFD_ERROR_NULL_ARGUMENT, "queue is NULL");
-    if ((num_wait == 0) != (wait == NULL))
-        return clfd_fail(logger, CLFD_ERROR_WAIT_LIST, "num_wait is %u and wait is %s; both or neither must be there",
-                         num_wait, wait == NULL ? "NULL" : "not NULL");
+    if ((status = check_wait_list(context, num_wait, wait)) != CLFD_SUCCESS)
+        return status;
     CLFD_TRY_CL(logger, clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof queue_context, &queue_context, NULL),
                 "clGetCommandQueueInfo(CL_QUEUE_CONTEXT)");
     CLFD_TRY_CL(logger, clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL),
@@ -147,4 +171,12 @@ clfd_status clfd_check_queue(const clfd_context *context, cl_command_queue queue
     *out_of_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
 done:
     return status;
+}
+
+clfd_status clfd_enqueue_marker(const clfd_context *context, cl_command_queue queue, cl_uint num_wait,
+                                const cl_event *wait, cl_event *event)
+{
+    const clfd_status status = clEnqueueMarkerWithWaitList(queue, num_wait, wait, event);
+
+    return status == CL_SUCCESS ? status : clfd_fail_cl(&context->logger, status, "clEnqueueMarkerWithWaitList");
 }

@@ -9,10 +9,11 @@
 typedef struct clfd_range {
     const char *name;
     const clfd_buffer *buffer;
-    uint64_t bytes;   /* touched, from the buffer's offset */
-    size_t alignment; /* of the offset and of a host pointer under the buffer */
-    bool required;    /* else it may be CLFD_BUFFER_NONE */
-    bool written;
+    uint64_t bytes;        /* touched, from the buffer's offset */
+    size_t alignment;      /* of the offset and of a host pointer under the buffer */
+    bool required;         /* else it may be CLFD_BUFFER_NONE */
+    bool written;          /* else it is read */
+    bool scratch;          /* written and read */
     bool may_equal;        /* a written range that may be exactly an input of the same size */
     clfd_status too_small; /* the status where it ends too early */
 } clfd_range;
@@ -27,6 +28,10 @@ clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ran
  * commands out of order. */
 clfd_status clfd_check_queue(const clfd_context *context, cl_command_queue queue, cl_uint num_wait,
                              const cl_event *wait, bool *out_of_order);
+
+/* All that a call on nothing enqueues: a marker, for its event. */
+clfd_status clfd_enqueue_marker(const clfd_context *context, cl_command_queue queue, cl_uint num_wait,
+                                const cl_event *wait, cl_event *event);
 
 /* The cl_mem of a checked buffer; NULL for CLFD_BUFFER_NONE, which a kernel sees as a null pointer. */
 cl_mem clfd_buffer_mem(const clfd_buffer *buffer);

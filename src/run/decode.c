@@ -33,6 +33,7 @@ static clfd_range workspace_range(const clfd_plan *plan, const clfd_buffer *work
                         .alignment = CLFD_WORKSPACE_ALIGNMENT,
                         .required = true,
                         .written = true,
+                        .scratch = true,
                         .too_small = CLFD_ERROR_WORKSPACE_SIZE};
 }
 
@@ -45,15 +46,15 @@ static clfd_status check_buffers(const clfd_plan *plan, const decode_call *call)
     const uint64_t row_bytes = (uint64_t)a->q_len * a->num_q_heads * sizeof(float);
     const clfd_range ranges[] = {
         {"q", &b->q, tensor_bytes(&a->q_strides, batch, a->q_len, a->num_q_heads, a->head_dim, a->q_type),
-         a->q_alignment, true, false, false, small},
+         a->q_alignment, true, false, false, false, small},
         {"k", &b->k, tensor_bytes(&a->k_strides, batch, call->kv_len, a->num_kv_heads, a->head_dim, a->k_type),
-         a->k_alignment, true, false, false, small},
+         a->k_alignment, true, false, false, false, small},
         {"v", &b->v, tensor_bytes(&a->v_strides, batch, call->kv_len, a->num_kv_heads, a->head_dim_v, a->v_type),
-         a->v_alignment, !a->v_from_k, false, false, small},
-        {"kv_lens", &b->kv_lens, batch * sizeof(int32_t), sizeof(int32_t), false, false, false, small},
+         a->v_alignment, !a->v_from_k, false, false, false, small},
+        {"kv_lens", &b->kv_lens, batch * sizeof(int32_t), sizeof(int32_t), false, false, false, false, small},
         {"out", &b->out, tensor_bytes(&a->out_strides, batch, a->q_len, a->num_q_heads, a->head_dim_v, a->out_type),
-         a->out_alignment, true, true, false, small},
-        {"lse", &b->lse, batch * row_bytes, sizeof(float), false, true, false, small},
+         a->out_alignment, true, true, false, false, small},
+        {"lse", &b->lse, batch * row_bytes, sizeof(float), false, true, false, false, small},
         workspace_range(plan, &b->workspace),
     };
 
@@ -192,7 +193,7 @@ static clfd_status enqueue(clfd_plan *plan, cl_command_queue queue, const clfd_b
     if (call.buffers.batch == 0 || call.grid_splits == 1) {
         cl_event *const event = events != NULL ? &events[0] : last;
         if (call.buffers.batch == 0)
-            status = clEnqueueMarkerWithWaitList(queue, num_wait, wait, event);
+            status = clfd_enqueue_marker(plan->context, queue, num_wait, wait, event);
         else
             status = launch_decode(plan, queue, &call, num_wait, wait, event);
         if (status == CLFD_SUCCESS && num_events != NULL)

@@ -257,7 +257,7 @@ clfd_status clfd_enqueue_merge(clfd_merge_plan *plan, cl_command_queue queue, ui
         (status = check_rows(plan, rows)) != CLFD_SUCCESS)
         return status;
     if (rows == 0)
-        return clEnqueueMarkerWithWaitList(queue, num_wait, wait, event);
+        return clfd_enqueue_marker(plan->context, queue, num_wait, wait, event);
     count = add_state(plan, states, &input_names, STATE_INPUT, (uint64_t)rows * plan->merge.num_states, ranges, 0);
     count = add_state(plan, merged, &merged_names, STATE_RESULT, rows, ranges, count);
     if ((status = refuse_unused(plan, states, &input_names)) != CLFD_SUCCESS ||
@@ -293,7 +293,7 @@ clfd_status clfd_enqueue_merge_pair(clfd_merge_plan *plan, cl_command_queue queu
         (status = check_rows(plan, rows)) != CLFD_SUCCESS)
         return status;
     if (rows == 0)
-        return clEnqueueMarkerWithWaitList(queue, num_wait, wait, event);
+        return clfd_enqueue_marker(plan->context, queue, num_wait, wait, event);
     count = add_state(plan, a, &a_names, STATE_INPUT, rows, ranges, 0);
     count = add_state(plan, b, &b_names, STATE_INPUT, rows, ranges, count);
     count = add_state(plan, merged, &merged_names, STATE_ACCUMULATOR, rows, ranges, count);
