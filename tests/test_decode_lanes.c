@@ -2,7 +2,7 @@
 #include "support/decode_cases.h"
 #include "support/suite.h"
 
-static const decode_family lanes = {"family=decode_lanes rows=2", 2};
+static const decode_family lanes = {.tuning = "family=decode_lanes rows=2", .ratio = 2, .choice = true};
 
 START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(&lanes); }
 END_TEST

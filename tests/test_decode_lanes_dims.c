@@ -2,7 +2,7 @@
 #include "support/decode_cases.h"
 #include "support/suite.h"
 
-static const decode_family lanes = {"family=decode_lanes", 1};
+static const decode_family lanes = {.tuning = "family=decode_lanes", .ratio = 1, .choice = true};
 
 START_TEST(dims_match_the_reference) { verify_dims(&lanes); }
 END_TEST

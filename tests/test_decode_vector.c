@@ -2,8 +2,8 @@
 #include "support/decode_cases.h"
 #include "support/suite.h"
 
-static const decode_family chosen = {"family=decode_vector", 3};
-static const decode_family reference_row = {"family=decode_vector width=8 tile=1 prefetch=0", 2};
+static const decode_family chosen = {.tuning = "family=decode_vector", .ratio = 3};
+static const decode_family reference_row = {.tuning = "family=decode_vector width=8 tile=1 prefetch=0", .ratio = 2};
 
 START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(&chosen); }
 END_TEST

@@ -5,11 +5,12 @@
 
 #include "support/attention.h"
 
-/* How a test chooses the kernel. Ratios other than `ratio` appear only where they are the point: a program is built for
- * each number of rows per block, which takes seconds for kernels full of barriers on CPUs. */
+/* How a test chooses the kernel. A program is built for each number of rows per block, each type and each dim; on CPUs
+ * that takes seconds for kernels full of barriers. */
 typedef struct decode_family {
     const char *tuning; /* NULL: what the device gets by itself */
-    uint32_t ratio;     /* query heads per KV head */
+    uint32_t ratio;     /* query heads per KV head, except where ratios are the point */
+    bool choice;        /* only the first few rows of tables that build a program each */
 } decode_family;
 
 /* f16 q, K and V, f32 out, dim 64, two KV heads, splits of 32 tokens, at most 200 tokens. */
@@ -32,7 +33,8 @@ void verify_dims(const decode_family *family);
 /* Types of q, K and V, and out, with both partial formats. */
 void verify_types(const decode_family *family);
 
-/* From 1 to 8 rows per block, and head ratios that need several passes, whose last block is not full. */
+/* From 1 to 8 rows per block, of several heads or of several queries; head ratios that need several passes, whose last
+ * block is not full. */
 void verify_row_blocks(const decode_family *family);
 void verify_ratios(const decode_family *family);
 
