@@ -38,7 +38,7 @@ static clfd_status refuse(const clfd_context *context, clfd_log_level level, con
 static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, const char *name, size_t work_group,
                                 uint32_t sub_group, clfd_log_level level)
 {
-    size_t limit = 0;
+    size_t limit = 0, compiled[3] = {0, 0, 0}; /* 0: compiled for any work-group */
     cl_ulong local_bytes = 0;
     clfd_status status;
 
@@ -50,6 +50,12 @@ static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, c
                 clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
                                          &local_bytes, NULL),
                 "clGetKernelWorkGroupInfo(CL_KERNEL_LOCAL_MEM_SIZE)");
+    CLFD_TRY_CL(&context->logger,
+                clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof compiled,
+                                         compiled, NULL),
+                "clGetKernelWorkGroupInfo(CL_KERNEL_COMPILE_WORK_GROUP_SIZE)");
+    if (compiled[0] != 0 && compiled[0] != work_group)
+        return refuse(context, level, name, "the work-group that it is compiled for", compiled[0], work_group);
     if (limit < work_group)
         return refuse(context, level, name, "the work-group limit", limit, work_group);
     if (local_bytes > context->caps.local_mem_bytes)
