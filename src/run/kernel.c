@@ -7,13 +7,17 @@
 
 typedef cl_int (*sub_group_query)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t, void *, size_t *);
 
-/* The sub-group size with which the device would run the kernel; 0 where it cannot be found out. */
-static size_t sub_group_size(cl_device_id device, cl_kernel kernel, size_t work_group)
+/* The sub-group size with which the device would run the kernel; 0 where it has none or it cannot be found out. */
+static size_t sub_group_size(const clfd_context *context, cl_kernel kernel, size_t work_group)
 {
+    const cl_device_id device = context->device;
     cl_platform_id platform;
     sub_group_query query;
     size_t size = 0;
 
+    /* The loader hands out its own function even where the platform has none, and a call of it then crashes. */
+    if (!context->caps.sub_groups)
+        return 0;
     if (clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) != CL_SUCCESS)
         return 0;
     /* ISO C has no conversion from an object pointer to a function pointer; POSIX guarantees that the bits agree. */
@@ -61,7 +65,7 @@ static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, c
     if (local_bytes > context->caps.local_mem_bytes)
         return refuse(context, level, name, "local memory", context->caps.local_mem_bytes, local_bytes);
     if (sub_group > 0) {
-        const size_t size = sub_group_size(context->device, kernel, work_group);
+        const size_t size = sub_group_size(context, kernel, work_group);
         if (size < sub_group || size % sub_group != 0)
             return refuse(context, level, name, "the sub-group size", size, sub_group);
     }
