@@ -140,7 +140,7 @@ clfd_status clfd_kernel_create_merge(clfd_context *context, const char *name, cl
         clfd_merge_options(&context->caps, partial, head_dim_v, out_type, size, options, sizeof options);
         status = clfd_kernel_create(context, "merge", name, options, size, 0,
                                     size > 1 ? CLFD_LOG_WARNING : CLFD_LOG_ERROR, kernel);
-        if (status == CLFD_SUCCESS || size == 1)
+        if (status == CLFD_SUCCESS || status == CLFD_ERROR_KERNEL_SOURCE || size == 1)
             return status;
     }
 }
