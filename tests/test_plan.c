@@ -440,6 +440,7 @@ START_TEST(a_merge_that_does_not_build_fails_the_plan)
     ck_assert_int_eq(clfd_plan_create(context, &a, &plan), CL_BUILD_PROGRAM_FAILURE);
     ck_assert_ptr_null(plan);
     ck_assert_ptr_nonnull(strstr(session->heard.last[CLFD_LOG_ERROR], "no merge today"));
+    ck_assert_int_eq(session->heard.count[CLFD_LOG_ERROR], 1);
     a.split_size = KV_LEN; /* which needs none */
     plan = create(context, &a);
     expect_answer(plan, 64);
