@@ -114,7 +114,8 @@ clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ran
             const bool apart = places[j].root != places[i].root || places[j].end <= places[i].begin ||
                                places[i].end <= places[j].begin;
             const bool equal = places[j].begin == places[i].begin && places[j].end == places[i].end;
-            if (i == j || apart || (equal && ranges[i].may_equal && !ranges[j].written))
+            const bool alike = ranges[i].may_equal != 0 && ranges[j].may_equal == ranges[i].may_equal;
+            if (i == j || apart || (equal && alike && !ranges[j].written))
                 continue;
             return clfd_fail(&context->logger, CLFD_ERROR_BUFFER_OVERLAP, "%s is written and overlaps %s",
                              ranges[i].name, ranges[j].name);

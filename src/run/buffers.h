@@ -14,7 +14,7 @@ typedef struct clfd_range {
     bool required;         /* else it may be CLFD_BUFFER_NONE */
     bool written;          /* else it is read */
     bool scratch;          /* written and read */
-    bool may_equal;        /* a written range that may be exactly an input of the same size */
+    unsigned may_equal;    /* a written range may be exactly a read one of the same number; 0: none */
     clfd_status too_small; /* the status where it ends too early */
 } clfd_range;
 

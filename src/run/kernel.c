@@ -7,13 +7,17 @@
 
 typedef cl_int (*sub_group_query)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t, void *, size_t *);
 
-/* The sub-group size with which the device would run the kernel; 0 where it cannot be found out. */
-static size_t sub_group_size(cl_device_id device, cl_kernel kernel, size_t work_group)
+/* The sub-group size with which the device would run the kernel; 0 where it has none or it cannot be found out. */
+static size_t sub_group_size(const clfd_context *context, cl_kernel kernel, size_t work_group)
 {
+    const cl_device_id device = context->device;
     cl_platform_id platform;
     sub_group_query query;
     size_t size = 0;
 
+    /* The loader hands out its own function even where the platform has none, and a call of it then crashes. */
+    if (!context->caps.sub_groups)
+        return 0;
     if (clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) != CL_SUCCESS)
         return 0;
     /* ISO C has no conversion from an object pointer to a function pointer; POSIX guarantees that the bits agree. */
@@ -38,7 +42,7 @@ static clfd_status refuse(const clfd_context *context, clfd_log_level level, con
 static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, const char *name, size_t work_group,
                                 uint32_t sub_group, clfd_log_level level)
 {
-    size_t limit = 0;
+    size_t limit = 0, compiled[3] = {0, 0, 0}; /* 0: compiled for any work-group */
     cl_ulong local_bytes = 0;
     clfd_status status;
 
@@ -50,12 +54,18 @@ static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, c
                 clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
                                          &local_bytes, NULL),
                 "clGetKernelWorkGroupInfo(CL_KERNEL_LOCAL_MEM_SIZE)");
+    CLFD_TRY_CL(&context->logger,
+                clGetKernelWorkGroupInfo(kernel, context->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof compiled,
+                                         compiled, NULL),
+                "clGetKernelWorkGroupInfo(CL_KERNEL_COMPILE_WORK_GROUP_SIZE)");
+    if (compiled[0] != 0 && compiled[0] != work_group)
+        return refuse(context, level, name, "the work-group that it is compiled for", compiled[0], work_group);
     if (limit < work_group)
         return refuse(context, level, name, "the work-group limit", limit, work_group);
     if (local_bytes > context->caps.local_mem_bytes)
         return refuse(context, level, name, "local memory", context->caps.local_mem_bytes, local_bytes);
     if (sub_group > 0) {
-        const size_t size = sub_group_size(context->device, kernel, work_group);
+        const size_t size = sub_group_size(context, kernel, work_group);
         if (size < sub_group || size % sub_group != 0)
             return refuse(context, level, name, "the sub-group size", size, sub_group);
     }
@@ -130,7 +140,7 @@ clfd_status clfd_kernel_create_merge(clfd_context *context, const char *name, cl
         clfd_merge_options(&context->caps, partial, head_dim_v, out_type, size, options, sizeof options);
         status = clfd_kernel_create(context, "merge", name, options, size, 0,
                                     size > 1 ? CLFD_LOG_WARNING : CLFD_LOG_ERROR, kernel);
-        if (status == CLFD_SUCCESS || size == 1)
+        if (status == CLFD_SUCCESS || status == CLFD_ERROR_KERNEL_SOURCE || size == 1)
             return status;
     }
 }

@@ -115,7 +115,7 @@ static size_t add_state(const clfd_merge_plan *plan, const clfd_state_buffers *s
                                                 .alignment = parts[i].alignment,
                                                 .required = parts[i].required,
                                                 .written = use != STATE_INPUT,
-                                                .may_equal = use == STATE_ACCUMULATOR,
+                                                .may_equal = result ? 0 : (unsigned)i + 1,
                                                 .too_small = CLFD_ERROR_BUFFER_SIZE};
     return num_ranges;
 }

@@ -5,7 +5,8 @@
 
 #define MAX_OPTIONS 768
 
-/* Tries one tuning row: schedule, programs, kernels. Leaves the plan without kernels where the row is refused. */
+/* Tries one tuning row: schedule, programs, kernels. A failure that leaves the plan with a decode kernel is the merge's,
+ * which is the same for every row. */
 static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_level level)
 {
     clfd_context *const context = plan->context;
@@ -21,12 +22,9 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
     plan->tuning = *tuning;
     clfd_decode_options(&context->caps, attention, tuning, &plan->schedule, options, sizeof options);
     status = clfd_kernel_create(context, name, name, options, tuning->work_group, sub_group, level, &plan->decode);
-    if (status == CLFD_SUCCESS && plan->schedule.grid_splits > 1) {
+    if (status == CLFD_SUCCESS && plan->schedule.grid_splits > 1)
         status = clfd_kernel_create_merge(context, "merge", attention->partial, attention->head_dim_v,
                                           attention->out_type, plan->schedule.merge_work_group, &plan->merge);
-        if (status != CLFD_SUCCESS)
-            clfd_kernel_destroy(&plan->decode);
-    }
     return status;
 }
 
@@ -47,8 +45,11 @@ static clfd_status fill(clfd_plan *plan, const clfd_attention *given)
         status = try_row(plan, &rows[i], last ? CLFD_LOG_ERROR : CLFD_LOG_WARNING);
         if (status == CLFD_SUCCESS)
             break;
-        if (status == CLFD_ERROR_OVERFLOW || status == CLFD_ERROR_HOST_MEMORY)
+        if (status == CLFD_ERROR_OVERFLOW || status == CLFD_ERROR_HOST_MEMORY || status == CLFD_ERROR_KERNEL_SOURCE ||
+            plan->decode.handle != NULL) {
+            clfd_kernel_destroy(&plan->decode);
             return status; /* no other row would help */
+        }
         if (!last)
             clfd_note(logger, CLFD_LOG_WARNING, "tuning row %zu (%s) is refused: %s (%d); trying the next", i,
                       clfd_family_name(rows[i].family), clfd_status_string(status), (int)status);
