@@ -26,7 +26,7 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
     if (a->q_type == a->k_type && a->out_type == a->q_type)
         snprintf(types, sizeof types, "%s", clfd_type_name(a->q_type));
     else
-        snprintf(types, sizeof types, "%s kvtype=%s outtype=%s", clfd_type_name(a->q_type), clfd_type_name(a->k_type),
+        snprintf(types, sizeof types, "%s kv%s out%s", clfd_type_name(a->q_type), clfd_type_name(a->k_type),
                  clfd_type_name(a->out_type));
     if (a->head_dim == a->head_dim_v)
         snprintf(dims, sizeof dims, "d%u", a->head_dim);
