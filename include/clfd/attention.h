@@ -49,7 +49,8 @@ typedef enum clfd_split_policy {
 } clfd_split_policy;
 
 /* Strides in elements. 0 is the default of the tensor; CLFD_STRIDE_BROADCAST is a true zero (K and V only). The
- * innermost stride, over dim, is always 1. */
+ * innermost stride, over dim, is always 1. Defaults are those of a dense tensor of the plan's own sizes: K and V hold
+ * max_kv_len tokens, so plans of different max_kv_len over one cache need its batch stride (BHSD: its head stride) said. */
 typedef struct clfd_strides {
     int64_t batch;
     int64_t token; /* for q and out: over the q_len queries */
@@ -60,7 +61,8 @@ typedef struct clfd_strides {
 
 /* One attention. Zero every field that you do not set: zero means the default everywhere. */
 typedef struct clfd_attention {
-    size_t struct_size;    /* sizeof(clfd_attention); a shorter one is zero-extended, a longer one must end in zeros */
+    size_t struct_size;    /* sizeof(clfd_attention); an older, shorter one is zero-extended, a longer one must end in
+                              zeros */
     uint32_t max_batch;    /* sequences per call at most; default 1 */
     uint32_t q_len;        /* queries per sequence, 1..16; default 1 */
     uint32_t num_q_heads;  /* a multiple of num_kv_heads; required */
@@ -136,7 +138,7 @@ CLFD_API size_t clfd_plan_workspace_bytes(const clfd_plan *plan);
 
 /* One line that names the kernel family, the types, and every number chosen, for benches and logs:
  *
- *     decode_lanes f16 d128 g4 r4 passes1 splits33 lse wg128 lanes=8 unroll=4 ...
+ *     decode_lanes f16 d128 g4 q1 r4 passes1 splits33 lse wg=256 lanes=16 unroll=2 ...
  *
  * The words of the form key=value are what clfd_attention.tuning takes. The string lives as long as the plan. NULL for
  * a NULL plan. Thread-safe. */

@@ -99,6 +99,11 @@ CLFD_API void clfd_merge_ring_lse(size_t num_ranks, size_t rank, const float *o,
 /* S of an (m, l) pair: m + log l, -inf for the empty state. */
 CLFD_API float clfd_state_lse(float m, float l);
 
+/* One attention over a cache in two parts, each with a plan of its own: compute both with out_type F32, dense out and an
+ * lse buffer, and merge (out, lse) of the earlier part with (out, lse) of the later one, rows = batch * q_len *
+ * num_q_heads in that order. A causal mask belongs to the later part alone, which must hold all new tokens: positions are
+ * counted from a part's own last key, and the earlier part is visible whole. */
+
 /* ---- Merging on the device --------------------------------------------------------------------------------------- */
 
 /* A merge of num_states states for each of num_rows rows:

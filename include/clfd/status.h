@@ -56,7 +56,7 @@ enum {
     CLFD_ERROR_HEAD_RATIO = CLFD_ERROR_BASE - 203, /* num_q_heads is no multiple of num_kv_heads */
     CLFD_ERROR_HEAD_DIM = CLFD_ERROR_BASE - 204,   /* head_dim or head_dim_v out of range or no multiple of 8 */
     CLFD_ERROR_TYPE = CLFD_ERROR_BASE - 205,       /* an element type that is unknown or not allowed there */
-    CLFD_ERROR_KV_LEN = CLFD_ERROR_BASE - 206,     /* max_kv_len, expected_kv_len or kv_len_bound out of range */
+    CLFD_ERROR_KV_LEN = CLFD_ERROR_BASE - 206,     /* max_kv_len or expected_kv_len out of range */
     CLFD_ERROR_SCALE = CLFD_ERROR_BASE - 207,      /* scale is not finite */
     CLFD_ERROR_OPTION = CLFD_ERROR_BASE - 208,     /* a flag is neither 0 nor 1 */
     CLFD_ERROR_LAYOUT = CLFD_ERROR_BASE - 209,     /* an unknown layout */
@@ -93,8 +93,8 @@ CLFD_API const char *clfd_status_string(clfd_status status);
 
 typedef enum clfd_log_level {
     CLFD_LOG_ERROR = 1,   /* the sentence that belongs to a returned status */
-    CLFD_LOG_WARNING = 2, /* something degraded: an upgrade refused by the compiler, a quirk in force */
-    CLFD_LOG_INFO = 3     /* a build, a choice */
+    CLFD_LOG_WARNING = 2, /* something degraded: an upgrade refused by the compiler, a platform that cannot be read */
+    CLFD_LOG_INFO = 3     /* a build, a quirk in force */
 } clfd_log_level;
 
 /* Where sentences go. A zeroed logger, or a NULL pointer to one, discards them. `message` is one line without a line
