@@ -126,18 +126,27 @@ static void verify_problem(tool_session *session, const draw_space *space, uint6
 
 static void print_line(const char *name, const struct tally *tally)
 {
+    if (tally->problems == 0) {
+        printf("%-22s %8d %8s  %9s  %9s  %5s\n", name, 0, "-", "-", "-", "-");
+        return;
+    }
     printf("%-22s %8" PRIu64 " %8" PRIu64 "  %9.2e  %9.2e  %5.2f\n", name, tally->problems, tally->failures,
            tally->errors.out, tally->errors.lse, tally->errors.of_tolerance);
 }
 
 static void print_text(const struct report *report)
 {
+    printf(
+        "Errors are absolute; the last column is the worst error as a part of its tolerance, which for f16 and bf16\n"
+        "outputs is mostly the rounding to the type. A problem counts under every feature that it has.\n");
     printf("%-22s %8s %8s  %9s  %9s  %s\n", "feature", "problems", "failures", "max error", "max lse", "of tolerance");
     for (int i = 0; i < NUM_FEATURES; i++)
         print_line(feature_names[i], &report->features[i]);
     print_line("all", &report->all);
     if (report->refused > 0)
         printf("%" PRIu64 " more problems do not allow the tuning override and were skipped\n", report->refused);
+    printf("%" PRIu64 " of %" PRIu64 " problems passed\n", report->all.problems - report->all.failures,
+           report->all.problems);
 }
 
 static cJSON *tally_json(const char *name, const struct tally *tally)
