@@ -1,0 +1,139 @@
+/* Where keys and values lie (cl/kv.cl): memory that no row may see changes no bit, whatever it holds; one buffer may hold
+ * K and V; one context serves different layouts in turn. The layouts themselves are cases of every family's test. */
+#include "support/decode_cases.h"
+#include "support/suite.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const decode_family families[] = {
+    {.tuning = NULL, .ratio = 2},
+    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
+};
+#define NUM_FAMILIES (sizeof families / sizeof families[0])
+
+/* What other people's caches were seen to hold, and the greatest number of f16. */
+static const float poisons[] = {INFINITY, -INFINITY, 65504.0f, -65504.0f, 1e-7f};
+#define NUM_POISONS (sizeof poisons / sizeof poisons[0])
+
+/* Runs the problem with each poison in place of NaN and requires the same bits. */
+static void expect_poison_unused(const attention_problem *problem)
+{
+    attention_call *const nan_call = attention_open(problem);
+
+    attention_run(nan_call);
+    attention_expect_reference(nan_call);
+    for (size_t i = 0; i < NUM_POISONS; i++) {
+        attention_problem p = *problem;
+        p.poison = poisons[i];
+        attention_call *const call = attention_open(&p);
+        attention_run(call);
+        EXPECT(attention_same_bits(call, nan_call), "%g instead of NaN in unused memory changes a bit in %s",
+               poisons[i], clfd_plan_describe(call->plan));
+        attention_close(call);
+    }
+    attention_close(nan_call);
+}
+
+START_TEST(tails_of_keys_and_values_are_not_used)
+{
+    static const int32_t lens[] = {32, 64, 96, 48, 0, 1, 127, 128};
+
+    for (size_t f = 0; f < NUM_FAMILIES; f++)
+        for (uint32_t split_size = 20; split_size <= 200; split_size += 180) {
+            attention_problem p = decode_case(&families[f]);
+            p.attention.max_batch = sizeof lens / sizeof lens[0];
+            p.attention.split_size = split_size;
+            p.kv_lens = lens;
+            expect_poison_unused(&p);
+        }
+}
+END_TEST
+
+START_TEST(paddings_between_rows_and_before_tensors_are_not_used)
+{
+    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+        attention_problem p = decode_case(&families[f]);
+        p.attention.k_strides = (clfd_strides){.token = 2 * 80, .head = 80};
+        p.attention.v_strides = (clfd_strides){.token = 72, .head = 200 * 72 + 8, .batch = 3 * (200 * 72 + 8)};
+        p.q_offset = 64;
+        p.kv_offset = 1024;
+        expect_poison_unused(&p);
+    }
+}
+END_TEST
+
+/* Keys that a sequence has, but none of whose queries sees. */
+START_TEST(sequences_beyond_the_bound_and_the_batch_are_not_used)
+{
+    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+        attention_problem p = decode_case(&families[f]);
+        p.kv_len_bound = 70;
+        p.batch = 4;
+        expect_poison_unused(&p);
+        p.attention.q_len = 3;
+        p.attention.causal = 1;
+        expect_poison_unused(&p);
+    }
+}
+END_TEST
+
+/* [token][K, V][head][dim] in one buffer: K and V may overlap each other as they please, for they are only read. */
+START_TEST(keys_and_values_may_share_a_buffer)
+{
+    enum { DIM = 64, HEADS = 2, HALF = HEADS * DIM * 2 /* bytes */ };
+
+    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+        attention_problem p = decode_case(&families[f]);
+        p.attention.k_strides.token = p.attention.v_strides.token = 2 * HEADS * DIM;
+        attention_call *const call = attention_open(&p);
+        const tensor_image *const k = &call->images[ATTENTION_K], *const v = &call->images[ATTENTION_V];
+        unsigned char *const both = malloc(k->bytes + HALF);
+        ck_assert_ptr_nonnull(both);
+        memcpy(both, k->data, k->bytes);
+        for (size_t at = 0; at < v->bytes; at += 2 * HALF)
+            memcpy(both + HALF + at, v->data + at, HALF);
+        attention_upload(call);
+        clReleaseMemObject(call->buffers.k.mem);
+        clReleaseMemObject(call->buffers.v.mem);
+        call->buffers.k = test_buffer(test_buffer_create_from(CL_MEM_READ_ONLY, both, k->bytes + HALF), 0);
+        call->buffers.v = test_buffer(call->buffers.k.mem, HALF);
+        clRetainMemObject(call->buffers.k.mem);
+        ck_assert_int_eq(clfd_enqueue_decode(call->plan, test_session_get()->queue, &call->buffers, 0, NULL, NULL),
+                         CLFD_SUCCESS);
+        attention_read(call);
+        attention_expect_reference(call);
+        attention_close(call);
+        free(both);
+    }
+}
+END_TEST
+
+START_TEST(layouts_alternate_on_one_context)
+{
+    for (size_t f = 0; f < NUM_FAMILIES; f++)
+        for (int turn = 0; turn < 6; turn++) {
+            attention_problem p = decode_case(&families[f]);
+            if (turn % 2 == 1)
+                p.attention.k_strides = p.attention.v_strides = (clfd_strides){.batch = 64, .token = 1280, .head = 640};
+            else if (turn == 2)
+                p.attention.kv_layout = CLFD_LAYOUT_BHSD;
+            attention_verify(&p);
+        }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        tails_of_keys_and_values_are_not_used,
+        paddings_between_rows_and_before_tensors_are_not_used,
+        sequences_beyond_the_bound_and_the_batch_are_not_used,
+        keys_and_values_may_share_a_buffer,
+        layouts_alternate_on_one_context,
+    };
+    const int result = run_suite("kv", tests, sizeof tests / sizeof tests[0]);
+
+    test_session_close();
+    return result;
+}
