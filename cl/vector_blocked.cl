@@ -165,12 +165,12 @@ VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, con
                 limit[lane] = limits[first + lane / keys] - tile->first - i * keys;
             scores[i] = WIDE_LANES % keys < *(const wide_int *)limit ? scores[i] : -INFINITY;
         }
-        top = STATE_MAX(top, scores[i]);
+        top = wide_max(top, scores[i]);
         lowest = lowest < scores[i] ? lowest : scores[i];
     }
     top = wide_max_over(top, keys);
     if (wide_any(top > head->m[block])) {
-        const wide raised = STATE_MAX(top, head->m[block]);
+        const wide raised = wide_max(top, head->m[block]);
         const wide shrink = wide_exp2(head->m[block] - wide_base(raised));
         for (int r = 0; r < rows; r++)
             for (int c = 0; c < WIDES_V; c++)

@@ -2,6 +2,8 @@
  *
  * Tunable, given by the host:
  *   VECTOR_WIDTH  8 or 16: floats of one machine register
+ *
+ * Vectors are put together part by part: Oclgrind cannot follow a literal made of vectors.
  */
 #ifndef CLFD_VECTOR_WIDE_CL
 #define CLFD_VECTOR_WIDE_CL
@@ -22,11 +24,11 @@ static inline wide wide_exp2(wide x) { return state_exp2_poly8(x); }
 
 static inline wide wide_load(const __global kv_element *row, int index) { return kv_load_floats8(row, index * 8); }
 
-static inline int wide_any(wide_int x)
+static inline bool wide_any(wide_int x)
 {
-    const int4 halves = x.lo | x.hi;
-    const int2 quarters = halves.lo | halves.hi;
-    return (quarters.x | quarters.y) != 0;
+    const int4 four = x.lo | x.hi;
+    const int2 two = four.lo | four.hi;
+    return (two.x | two.y) != 0;
 }
 
 /* Lane i of the result is lane i ^ distance of x. */
@@ -35,20 +37,36 @@ static inline wide wide_exchange(wide x, int distance)
     return distance == 1 ? x.s10325476 : distance == 2 ? x.s23016745 : x.s45670123;
 }
 
-/* Lane i of the result is the sum over the lanes of a[i]. The tree is the same for every i. */
+/* Sums of neighbours, four, two or one lane apart: those of a and those of b take turns in the result. */
+static inline wide wide_fold4(wide a, wide b)
+{
+    wide x, y;
+    x.lo = a.lo, x.hi = b.lo;
+    y.lo = a.hi, y.hi = b.hi;
+    return x + y;
+}
+
+static inline wide wide_fold2(wide a, wide b)
+{
+    wide x, y;
+    x.s0145 = a.s0145, x.s2367 = b.s0145;
+    y.s0145 = a.s2367, y.s2367 = b.s2367;
+    return x + y;
+}
+
+static inline wide wide_fold1(wide a, wide b)
+{
+    wide x, y;
+    x.s0145 = a.s0246, x.s2367 = b.s0246;
+    y.s0145 = a.s1357, y.s2367 = b.s1357;
+    return x + y;
+}
+
+/* Lane i of the result is the sum over the lanes of a[i]. The order of the additions is the same for every i. */
 static inline wide wide_sums(const wide *a)
 {
-    wide halves[4], quarters[2];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        halves[i] = (wide)(a[i].lo, a[i + 4].lo) + (wide)(a[i].hi, a[i + 4].hi);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const wide x = halves[2 * i], y = halves[2 * i + 1];
-        quarters[i] = (wide)(x.s01, y.s01, x.s45, y.s45) + (wide)(x.s23, y.s23, x.s67, y.s67);
-    }
-    const wide x = quarters[0], y = quarters[1];
-    return (wide)(x.s02, y.s02, x.s46, y.s46) + (wide)(x.s13, y.s13, x.s57, y.s57);
+    return wide_fold1(wide_fold2(wide_fold4(a[0], a[4]), wide_fold4(a[1], a[5])),
+                      wide_fold2(wide_fold4(a[2], a[6]), wide_fold4(a[3], a[7])));
 }
 
 #else
@@ -60,15 +78,18 @@ static inline wide wide_exp2(wide x) { return state_exp2_poly16(x); }
 
 static inline wide wide_load(const __global kv_element *row, int index)
 {
-    return (wide)(kv_load_floats8(row, index * 16), kv_load_floats8(row, index * 16 + 8));
+    wide x;
+    x.lo = kv_load_floats8(row, index * 16);
+    x.hi = kv_load_floats8(row, index * 16 + 8);
+    return x;
 }
 
-static inline int wide_any(wide_int x)
+static inline bool wide_any(wide_int x)
 {
-    const int8 halves = x.lo | x.hi;
-    const int4 quarters = halves.lo | halves.hi;
-    const int2 eighths = quarters.lo | quarters.hi;
-    return (eighths.x | eighths.y) != 0;
+    const int8 eight = x.lo | x.hi;
+    const int4 four = eight.lo | eight.hi;
+    const int2 two = four.lo | four.hi;
+    return (two.x | two.y) != 0;
 }
 
 static inline wide wide_exchange(wide x, int distance)
@@ -79,39 +100,57 @@ static inline wide wide_exchange(wide x, int distance)
                            : x.s89abcdef01234567;
 }
 
+static inline wide wide_fold8(wide a, wide b)
+{
+    wide x, y;
+    x.lo = a.lo, x.hi = b.lo;
+    y.lo = a.hi, y.hi = b.hi;
+    return x + y;
+}
+
+static inline wide wide_fold4(wide a, wide b)
+{
+    wide x, y;
+    x.s012389ab = a.s012389ab, x.s4567cdef = b.s012389ab;
+    y.s012389ab = a.s4567cdef, y.s4567cdef = b.s4567cdef;
+    return x + y;
+}
+
+static inline wide wide_fold2(wide a, wide b)
+{
+    wide x, y;
+    x.s014589cd = a.s014589cd, x.s2367abef = b.s014589cd;
+    y.s014589cd = a.s2367abef, y.s2367abef = b.s2367abef;
+    return x + y;
+}
+
+static inline wide wide_fold1(wide a, wide b)
+{
+    wide x, y;
+    x.s014589cd = a.s02468ace, x.s2367abef = b.s02468ace;
+    y.s014589cd = a.s13579bdf, y.s2367abef = b.s13579bdf;
+    return x + y;
+}
+
 static inline wide wide_sums(const wide *a)
 {
-    wide halves[8], quarters[4], eighths[2];
+    wide four[4];
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        halves[i] = (wide)(a[i].lo, a[i + 8].lo) + (wide)(a[i].hi, a[i + 8].hi);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const wide x = halves[i], y = halves[i + 4];
-        quarters[i] = (wide)(x.s0123, y.s0123, x.s89ab, y.s89ab) + (wide)(x.s4567, y.s4567, x.scdef, y.scdef);
-    }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const wide x = quarters[2 * i], y = quarters[2 * i + 1];
-        eighths[i] = (wide)(x.s01, y.s01, x.s45, y.s45, x.s89, y.s89, x.scd, y.scd) +
-                    (wide)(x.s23, y.s23, x.s67, y.s67, x.sab, y.sab, x.sef, y.sef);
-    }
-    const wide x = eighths[0], y = eighths[1];
-    return (wide)(x.s02, y.s02, x.s46, y.s46, x.s8a, y.s8a, x.sce, y.sce) +
-           (wide)(x.s13, y.s13, x.s57, y.s57, x.s9b, y.s9b, x.sdf, y.sdf);
+    for (int i = 0; i < 4; i++)
+        four[i] = wide_fold4(wide_fold8(a[i], a[i + 8]), wide_fold8(a[i + 4], a[i + 12]));
+    return wide_fold1(wide_fold2(four[0], four[1]), wide_fold2(four[2], four[3]));
 }
 #endif
 
-/* See state_base. */
+/* state_max and state_base of each lane. */
+static inline wide wide_max(wide a, wide b) { return a > b ? a : b; }
 static inline wide wide_base(wide m) { return m == -INFINITY ? 0.0f : m; }
 
 /* The maximum and the sum over each run of `count` lanes, in all lanes of the run; count is a power of two. */
 static inline wide wide_max_over(wide x, int count)
 {
-    for (int distance = 1; distance < count; distance *= 2) {
-        const wide other = wide_exchange(x, distance);
-        x = STATE_MAX(x, other);
-    }
+    for (int distance = 1; distance < count; distance *= 2)
+        x = wide_max(x, wide_exchange(x, distance));
     return x;
 }
 

@@ -28,7 +28,7 @@ static uint32_t heads_per_item(const clfd_attention *attention, const clfd_tunin
     const uint32_t limit = min_u32(tuning->heads, (uint32_t)room);
     uint32_t heads = 1;
 
-    if (attention->k_strides.head >= attention->k_strides.token)
+    if (tuning->tile <= 1 || attention->k_strides.head >= attention->k_strides.token)
         return 1;
     for (uint32_t count = 2; count <= limit; count++)
         if (attention->num_kv_heads % count == 0)

@@ -99,9 +99,11 @@ static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attentio
     return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 8 + q) * sizeof(float);
 }
 
-/* Why the blocked form of decode_vector (tile above 1) cannot be built for an attention, or NULL. */
+/* Why a row of decode_vector cannot be built for an attention, or NULL. */
 static const char *vector_refusal(const clfd_attention *attention, const clfd_tuning *tuning)
 {
+    if (tuning->work_group != 1)
+        return "wg of decode_vector is not 1";
     if (tuning->tile > 1 && tuning->tile < tuning->width)
         return "tile is neither 1 nor at least width";
     if (tuning->tile > 1 && (attention->head_dim % tuning->width != 0 || attention->head_dim_v % tuning->width != 0))
