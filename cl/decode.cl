@@ -1,12 +1,13 @@
 /* decode.cl - what every decode family shares: which item a work-group computes, which query rows belong to it, and how
  * it writes a row's state. Included by the families; holds no kernel.
  *
- * An item is (sequence, KV head, split, pass): one pass reads the split's keys once for DECODE_ROWS query rows. The rows
- * of a KV head are its q_len * ratio query rows, query by query.
+ * An item is (sequence, KV heads, split, pass): one pass reads the split's keys once for DECODE_ROWS query rows of each
+ * of DECODE_HEADS heads. The rows of a KV head are its q_len * ratio query rows, query by query.
  *
  * Tunables, given by the host:
  *   HEAD_DIM, HEAD_DIM_V  elements of a row of K and of V, multiples of 8
  *   DECODE_ROWS           query rows per block
+ *   DECODE_HEADS          KV heads per item, a divisor of their number
  */
 #ifndef CLFD_DECODE_CL
 #define CLFD_DECODE_CL
@@ -27,6 +28,9 @@
 #ifndef DECODE_ROWS
 #define DECODE_ROWS 1
 #endif
+#ifndef DECODE_HEADS
+#define DECODE_HEADS 1
+#endif
 
 /* The one argument list of the decode kernels. */
 #define DECODE_ARGUMENTS                                                                                               \
@@ -35,7 +39,7 @@
         __global float *lse, __global float *workspace, const decode_args args
 
 typedef struct decode_item {
-    int batch, kv_head, split, first_row;
+    int batch, kv_head, split, first_row; /* kv_head: the first one */
     int kv_len;
     int begin, end; /* the split's tokens that some row of the block may see */
 } decode_item;
@@ -69,8 +73,9 @@ static inline bool decode_find_item(const decode_args *args, const __global int 
     index /= (uint)args->passes;
     item->split = index % (uint)args->split.grid_splits;
     index /= (uint)args->split.grid_splits;
-    item->kv_head = index % (uint)args->num_kv_heads;
-    item->batch = index / (uint)args->num_kv_heads;
+    const uint head_groups = (uint)args->num_kv_heads / DECODE_HEADS;
+    item->kv_head = index % head_groups * DECODE_HEADS;
+    item->batch = index / head_groups;
     item->first_row = pass * DECODE_ROWS;
     item->kv_len = split_kv_len(&args->split, kv_lens, args->kv_lens_offset + item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */

@@ -4,6 +4,22 @@
 #define STATE_POLY 1
 #include "decode.cl"
 
+#ifndef VECTOR_TILE
+#define VECTOR_TILE 1
+#endif
+#ifndef VECTOR_WIDTH
+#define VECTOR_WIDTH 8
+#endif
+#ifndef VECTOR_PREFETCH
+#define VECTOR_PREFETCH 0
+#endif
+#ifndef VECTOR_HINT
+#define VECTOR_HINT 3
+#endif
+
+#if VECTOR_TILE > 1
+#include "vector_blocked.cl"
+#else
 #define CHUNKS (HEAD_DIM / 8)
 #define CHUNKS_V (HEAD_DIM_V / 8)
 
@@ -68,3 +84,4 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
         decode_store_stats(&args, &item, &row[r], lse, workspace, m[r], l[r]);
     }
 }
+#endif

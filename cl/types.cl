@@ -133,4 +133,16 @@ static inline float8 kv_unpack8(kv_raw8 raw)
 #endif
 }
 
+/* Eight elements of K or V as floats, where load and conversion need not lie apart: on CPUs one instruction. */
+static inline float8 kv_load_floats8(const __global kv_element *row, int index)
+{
+#if KV_TYPE == TYPE_F16
+    return vload_half8(0, (const __global half *)(row + index));
+#elif KV_TYPE == TYPE_BF16
+    return as_float8(convert_uint8(vload8(0, row + index)) << 16);
+#else
+    return kv_load8(row, index);
+#endif
+}
+
 #endif

@@ -123,7 +123,7 @@ static void expect_reference_row(const struct device *device, const clfd_tuning 
            "%s: the last row is %s %s", device->name, clfd_family_name(row->family), print(row));
 }
 
-static void expect_runs(const struct device *device, const clfd_tuning *row)
+static void expect_runs(const struct device *device, const clfd_attention *a, const clfd_tuning *row)
 {
     const clfd_caps *const caps = &device->caps;
 
@@ -139,7 +139,9 @@ static void expect_runs(const struct device *device, const clfd_tuning *row)
         EXPECT(row->exchange != CLFD_EXCHANGE_SUB_GROUP || (caps->sub_groups && caps->shuffle), "%s: %s", device->name,
                print(row));
     } else {
-        EXPECT(row->width == (caps->float_width >= 16 ? 16 : 8), "%s: %s", device->name, print(row));
+        const bool wide = caps->float_width >= 16 && a->head_dim % 16 == 0 && a->head_dim_v % 16 == 0;
+        EXPECT(row->width == (wide ? 16 : 8), "%s: %s", device->name, print(row));
+        EXPECT(row->tile == 1 || row->tile % row->width == 0, "%s: %s", device->name, print(row));
         EXPECT(row->prefetch == 0 || caps->prefetch, "%s: %s", device->name, print(row));
     }
 }
@@ -156,7 +158,7 @@ START_TEST(every_candidate_fits_its_device_and_the_reference_row_is_last)
                 const size_t count = find_rows(&devices[i].caps, &a, rows);
                 expect_reference_row(&devices[i], &rows[count - 1]);
                 for (size_t c = 0; c < count; c++) {
-                    expect_runs(&devices[i], &rows[c]);
+                    expect_runs(&devices[i], &a, &rows[c]);
                     for (size_t other = 0; other < c; other++)
                         EXPECT(memcmp(&rows[c], &rows[other], sizeof rows[c]) != 0, "%s: twice %s", devices[i].name,
                                print(&rows[c]));
@@ -392,6 +394,10 @@ static const struct {
     {"CPU", "width=4", "width=4", "a power of two from 8 to 16"},
     {"CPU", "width=32", "width=32", "a power of two from 8 to 16"},
     {"CPU", "tile=512", "tile=512", "from 1 to 256"},
+    {"CPU", "tile=4", "tile=4", "tile is neither 1 nor at least width"},
+    {"CPU", "width=16", "width=16", "tile is neither 1 nor at least width"},
+    {"CPU", "wg=2", "wg=2", "wg of decode_vector is not 1"},
+    {"CPU", "heads=65", "heads=65", "a number from 1 to 64"},
     {"CPU", "prefetch=65", "prefetch=65", "from 0 to 64"},
     {"CPU without prefetch", "prefetch=8", "prefetch=8", "not available on the device, or disabled"},
     {"plain", "family=decode_vector prefetch=8", "prefetch=8", "not available on the device, or disabled"},

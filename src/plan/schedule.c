@@ -1,5 +1,6 @@
 #include "plan/schedule.h"
 
+#define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -18,11 +19,28 @@ static uint32_t rows_per_block(uint32_t rows, uint32_t ratio, uint32_t limit)
     return max_u32((uint32_t)ceil_div(rows, passes), min_u32(ratio, limit));
 }
 
+/* KV heads per item: several take turns where the heads of a token lie side by side, as many as the family's limit and
+ * the private memory for q and o allow. A row's bits do not depend on it. */
+static uint32_t heads_per_item(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t rows)
+{
+    const uint64_t state_bytes = (uint64_t)rows * (attention->head_dim + attention->head_dim_v) * sizeof(float);
+    const uint64_t room = MAX_STATE_BYTES / state_bytes;
+    const uint32_t limit = min_u32(tuning->heads, (uint32_t)room);
+    uint32_t heads = 1;
+
+    if (tuning->tile <= 1 || attention->k_strides.head >= attention->k_strides.token)
+        return 1;
+    for (uint32_t count = 2; count <= limit; count++)
+        if (attention->num_kv_heads % count == 0)
+            heads = count;
+    return heads;
+}
+
 /* AUTO: enough splits to give every compute unit its work-groups, none shorter than is worth a merge. */
 static uint32_t auto_splits(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
-                            uint32_t passes)
+                            uint32_t blocks)
 {
-    const uint64_t items = (uint64_t)attention->max_batch * attention->num_kv_heads * passes;
+    const uint64_t items = (uint64_t)attention->max_batch * blocks;
     const uint64_t wanted = (uint64_t)caps->compute_units * tuning->groups_per_unit;
     const uint64_t most = ceil_div(attention->expected_kv_len, tuning->min_split);
     const uint64_t splits = wanted / items;
@@ -62,6 +80,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     s.ratio = ratio;
     s.rows = rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
     s.passes = (uint32_t)ceil_div((uint64_t)attention->q_len * ratio, s.rows);
+    s.heads = heads_per_item(attention, tuning, s.rows);
     s.num_rows = (uint64_t)attention->max_batch * attention->q_len * attention->num_q_heads;
     s.merge_work_group = clfd_merge_work_group(caps, attention->head_dim_v);
     if (attention->split_policy == CLFD_SPLIT_TOKENS)
@@ -69,11 +88,11 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     else if (attention->split_policy == CLFD_SPLIT_COUNT)
         s.num_splits = attention->split_size;
     else
-        s.num_splits = auto_splits(caps, attention, tuning, s.passes);
+        s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
     s.grid_splits = clfd_schedule_splits(&s, tuning, attention->max_kv_len);
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
-    const uint64_t items = (uint64_t)attention->max_batch * attention->num_kv_heads * s.passes;
+    const uint64_t items = (uint64_t)attention->max_batch * (attention->num_kv_heads / s.heads) * s.passes;
     if (items > MAX_GROUPS / s.grid_splits || s.num_rows > MAX_GROUPS)
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",

@@ -50,6 +50,7 @@ static const struct field {
     FIELD("width", width, 8, 16, true, 1u << VECTOR),
     FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
     FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
+    FIELD("heads", heads, 1, 64, false, 1u << VECTOR),
     FIELD("rows", rows, 1, 8, false, 3),
     FIELD("groups", groups_per_unit, 1, 64, false, 3),
     FIELD("min_split", min_split, 1, 1u << 20, false, 3),
@@ -98,6 +99,18 @@ static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attentio
     return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 8 + q) * sizeof(float);
 }
 
+/* Why a row of decode_vector cannot be built for an attention, or NULL. */
+static const char *vector_refusal(const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    if (tuning->work_group != 1)
+        return "wg of decode_vector is not 1";
+    if (tuning->tile > 1 && tuning->tile < tuning->width)
+        return "tile is neither 1 nor at least width";
+    if (tuning->tile > 1 && (attention->head_dim % tuning->width != 0 || attention->head_dim_v % tuning->width != 0))
+        return "a head dim is no multiple of width";
+    return NULL;
+}
+
 /* Why a row cannot run on a device, or NULL. */
 static const char *refusal(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning)
 {
@@ -106,7 +119,7 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
     if (tuning->prefetch > 0 && !caps->prefetch)
         return "prefetch is not available on the device, or disabled";
     if (tuning->family != CLFD_FAMILY_LANES)
-        return NULL;
+        return vector_refusal(attention, tuning);
     if (tuning->lanes * tuning->parts > tuning->work_group)
         return "lanes times parts exceeds wg";
     if (tuning->exchange == CLFD_EXCHANGE_PTX && tuning->work_group < 32)
@@ -263,8 +276,12 @@ static clfd_tuning fit_row(const clfd_caps *caps, const clfd_attention *attentio
 {
     clfd_tuning row = *shipped;
 
-    if (row.family == CLFD_FAMILY_VECTOR && caps->float_width >= 16)
+    if (row.family == CLFD_FAMILY_VECTOR && caps->float_width >= 16 && attention->head_dim % 16 == 0 &&
+        attention->head_dim_v % 16 == 0) {
         row.width = 16;
+        if (row.tile > 1 && row.tile < 16)
+            row.tile = row.prefetch = 16;
+    }
     if (!caps->prefetch)
         row.prefetch = 0;
     while (row.parts > block_rows(attention))

@@ -24,7 +24,8 @@ typedef struct clfd_tuning {
     uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family) */
     uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */
     uint32_t tile;            /* tile: keys per tile (vector family) */
-    uint32_t prefetch;        /* prefetch: rows ahead; 0: none (vector family) */
+    uint32_t prefetch;        /* prefetch: tokens ahead; 0: none (vector family) */
+    uint32_t heads;           /* heads: KV heads per work-item at most (vector family) */
     uint32_t exchange;        /* exchange: a clfd_exchange (lanes family) */
     uint32_t groups_per_unit; /* groups: AUTO aims at this many work-groups per compute unit */
     uint32_t min_split;       /* min_split: AUTO makes no split of fewer tokens */

@@ -142,7 +142,7 @@ static clfd_status launch_decode(clfd_plan *plan, cl_command_queue queue, const 
         arguments[i] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     arguments[NUM_MEMS] = (clfd_argument){sizeof args, &args};
     return clfd_kernel_launch(&plan->decode, queue, arguments, NUM_MEMS + 1,
-                              (uint64_t)b->batch * a->num_kv_heads * s->passes * call->grid_splits, num_wait, wait,
+                              (uint64_t)b->batch * (a->num_kv_heads / s->heads) * s->passes * call->grid_splits, num_wait, wait,
                               event, &plan->context->logger);
 }
 
