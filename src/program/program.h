@@ -10,7 +10,7 @@
  * where that is not NULL, else from the embedded kernels. malloc'ed. CLFD_ERROR_KERNEL_SOURCE. */
 clfd_status clfd_source_load(const char *name, const char *folder, char **text, const clfd_logger *logger);
 
-/* Builds a source; on failure the first lines of the build log go to the logger at `level` (build.c). */
+/* Builds a source; on failure the build log from its first error on goes to the logger at `level` (build.c). */
 clfd_status clfd_program_build(cl_context context, cl_device_id device, const char *name, const char *source,
                                const char *options, clfd_log_level level, cl_program *program,
                                const clfd_logger *logger);
