@@ -19,7 +19,8 @@ enum { BATCH = 4, MAX_KV_LEN = 40 };
 static const int32_t kv_lens[BATCH] = {0, 1, 23, MAX_KV_LEN};
 
 static const char *const tunings[] = {
-    "family=decode_vector width=8 tile=4",
+    "family=decode_vector width=8 tile=1",
+    "family=decode_vector width=8 tile=8 heads=2",
     "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4 parts=2",
 };
 

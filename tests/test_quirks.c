@@ -49,6 +49,14 @@ START_TEST(prefetch_is_for_cpus_of_pocl)
 }
 END_TEST
 
+START_TEST(blocking_is_for_cpus_of_pocl)
+{
+    ck_assert(with_quirks(pocl_cpu).blocking);
+    ck_assert(!with_quirks(llvmpipe).blocking);
+    ck_assert(!with_quirks(h200).blocking);
+}
+END_TEST
+
 START_TEST(ptx_needs_the_vendor_and_the_extension)
 {
     clfd_identity no_extension = h200, other_vendor = h200, longer_word = h200;
@@ -118,10 +126,10 @@ START_TEST(each_quirk_in_force_says_its_reason)
     clfd_quirks_apply(&llvmpipe, &caps, &logger);
     ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 0);
     clfd_quirks_apply(&pocl_cpu, &caps, &logger);
-    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 1);
-    ck_assert_ptr_nonnull(strstr(heard.last[CLFD_LOG_INFO], "__builtin_prefetch"));
+    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 2);
+    ck_assert_ptr_nonnull(strstr(heard.last[CLFD_LOG_INFO], "llvmpipe"));
     clfd_quirks_apply(&h200, &caps, &logger);
-    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 4);
+    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 5);
     ck_assert_int_eq(heard.count[CLFD_LOG_WARNING] + heard.count[CLFD_LOG_ERROR], 0);
 }
 END_TEST
@@ -130,6 +138,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         prefetch_is_for_cpus_of_pocl,
+        blocking_is_for_cpus_of_pocl,
         ptx_needs_the_vendor_and_the_extension,
         upgrades_of_ptx_begin_with_their_compute_capability,
         only_intel_gpus_get_the_option_for_large_buffers,

@@ -38,9 +38,10 @@ static const struct device {
      CLFD_EXCHANGE_LOCAL},
     {"limit 1", {GPU, .max_work_group = 1, .local_mem_bytes = 32 << 10}, VECTOR, CLFD_EXCHANGE_LOCAL},
     {"no local memory", {GPU, .max_work_group = 256}, VECTOR, CLFD_EXCHANGE_LOCAL},
-    {"CPU", {CPU, .float_width = 8, .prefetch = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
-    {"CPU of width 16", {CPU, .float_width = 16, .prefetch = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
-    {"CPU without prefetch", {CPU, .float_width = 16}, VECTOR, CLFD_EXCHANGE_LOCAL},
+    {"CPU", {CPU, .float_width = 8, .prefetch = true, .blocking = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
+    {"CPU of width 16", {CPU, .float_width = 16, .prefetch = true, .blocking = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
+    {"CPU without prefetch", {CPU, .float_width = 16, .blocking = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
+    {"CPU without blocking", {CPU, .float_width = 16, .prefetch = true}, VECTOR, CLFD_EXCHANGE_LOCAL},
     {"accelerator",
      {.type = CL_DEVICE_TYPE_ACCELERATOR, .max_work_group = 1, .float_width = 1},
      VECTOR,
@@ -206,6 +207,19 @@ START_TEST(cpus_prefetch_where_their_compiler_can)
     ck_assert_uint_eq(without[0].prefetch, 0);
     with[0].prefetch = 0;
     ck_assert_mem_eq(&with[0], &without[0], sizeof with[0]);
+}
+END_TEST
+
+START_TEST(kernels_are_blocked_where_the_compiler_can)
+{
+    const clfd_attention a = attention(128, 4, NULL);
+    clfd_tuning blocked[CLFD_MAX_CANDIDATES], plain[CLFD_MAX_CANDIDATES];
+    const size_t count = find_rows(find_device("CPU without blocking"), &a, plain);
+
+    find_rows(find_device("CPU"), &a, blocked);
+    ck_assert_uint_gt(blocked[0].tile, 1);
+    for (size_t i = 0; i < count; i++)
+        ck_assert(plain[i].tile == 1 && plain[i].prefetch == 0);
 }
 END_TEST
 
@@ -474,6 +488,7 @@ int main(void)
         every_candidate_fits_its_device_and_the_reference_row_is_last,
         a_gpu_falls_back_to_local_memory_before_the_reference_row,
         cpus_prefetch_where_their_compiler_can,
+        kernels_are_blocked_where_the_compiler_can,
         rows_depend_neither_on_batch_nor_on_lengths_nor_on_policy,
         an_override_replaces_its_fields_of_the_first_row_and_no_other,
         an_override_of_one_field_keeps_the_devices_width_and_prefetch,

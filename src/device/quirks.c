@@ -22,6 +22,14 @@ static const struct {
                   "process at it",
     },
     {
+        .type = CL_DEVICE_TYPE_CPU,
+        .platform = "Portable Computing Language",
+        .grants = offsetof(clfd_caps, blocking),
+        .reason =
+            "PoCL compiles a register-blocked kernel in 2 s and it is several times as fast as a plain one; Mesa's "
+            "llvmpipe took 100 s for the same kernel, 15 s for the plain one",
+    },
+    {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
         .grants = offsetof(clfd_caps, ptx),

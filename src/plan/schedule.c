@@ -1,7 +1,7 @@
 #include "plan/schedule.h"
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
-#define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
+#define MAX_GROUPS 0x7fffffffull    /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 

@@ -282,7 +282,9 @@ static clfd_tuning fit_row(const clfd_caps *caps, const clfd_attention *attentio
         if (row.tile > 1 && row.tile < 16)
             row.tile = row.prefetch = 16;
     }
-    if (!caps->prefetch)
+    if (!caps->blocking && row.family == CLFD_FAMILY_VECTOR)
+        row.tile = 1;
+    if (!caps->prefetch || row.tile == 1)
         row.prefetch = 0;
     while (row.parts > block_rows(attention))
         row.parts /= 2;

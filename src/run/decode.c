@@ -142,8 +142,8 @@ static clfd_status launch_decode(clfd_plan *plan, cl_command_queue queue, const 
         arguments[i] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     arguments[NUM_MEMS] = (clfd_argument){sizeof args, &args};
     return clfd_kernel_launch(&plan->decode, queue, arguments, NUM_MEMS + 1,
-                              (uint64_t)b->batch * (a->num_kv_heads / s->heads) * s->passes * call->grid_splits, num_wait, wait,
-                              event, &plan->context->logger);
+                              (uint64_t)b->batch * (a->num_kv_heads / s->heads) * s->passes * call->grid_splits,
+                              num_wait, wait, event, &plan->context->logger);
 }
 
 static clfd_status launch_merge(clfd_plan *plan, cl_command_queue queue, const decode_call *call, cl_uint num_wait,
