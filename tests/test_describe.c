@@ -15,6 +15,7 @@ static const clfd_caps cpu = {
     .max_alloc_bytes = (uint64_t)1 << 30,
     .local_mem_bytes = 1 << 20,
     .prefetch = true,
+    .blocking = true,
 };
 
 static const clfd_caps gpu = {
@@ -148,7 +149,7 @@ static void expect_same_row(const clfd_caps *caps, const clfd_attention *given)
 
 START_TEST(the_words_of_the_line_are_an_override_that_gives_the_row_again)
 {
-    static const char *const tunings[] = {NULL, "family=decode_vector", "family=decode_vector tile=2 min_split=100",
+    static const char *const tunings[] = {NULL, "family=decode_vector", "family=decode_vector tile=1 min_split=100",
                                           "family=decode_lanes wg=64", "exchange=local parts=1 groups=7"};
     const clfd_caps *const devices[] = {&cpu, &gpu};
 
@@ -245,7 +246,7 @@ static void change_causal(clfd_attention *a) { a->causal = 1; }
 static void change_v_from_k(clfd_attention *a) { a->v_from_k = 1; }
 static void change_partial(clfd_attention *a) { a->partial = CLFD_PARTIAL_MLO; }
 static void change_promise(clfd_attention *a) { a->k_alignment = 2; }
-static void change_tile(clfd_attention *a) { a->tuning = "family=decode_vector tile=2"; }
+static void change_tile(clfd_attention *a) { a->tuning = "family=decode_vector tile=32"; }
 static void change_width(clfd_attention *a) { a->tuning = "family=decode_vector width=16"; }
 static void change_prefetch(clfd_attention *a) { a->tuning = "family=decode_vector prefetch=1"; }
 static void change_family(clfd_attention *a) { a->tuning = "family=decode_lanes exchange=local wg=128 parts=1"; }
