@@ -1,5 +1,10 @@
 /* decode_vector.cl - the reference family: one work-item computes one item with explicit vectors; no barrier, no local
  * memory. It runs on any device at a work-group limit of 1.
+ *
+ * Two forms: the plain one, below, for every compiler; and vector_blocked.cl, the fast one on CPUs.
+ *
+ * Tunables, given by the host:
+ *   VECTOR_TILE  1: the plain form; more: the blocked form's tokens per tile. See vector_tile.cl and vector_wide.cl
  */
 #define STATE_POLY 1
 #include "decode.cl"
@@ -7,19 +12,11 @@
 #ifndef VECTOR_TILE
 #define VECTOR_TILE 1
 #endif
-#ifndef VECTOR_WIDTH
-#define VECTOR_WIDTH 8
-#endif
-#ifndef VECTOR_PREFETCH
-#define VECTOR_PREFETCH 0
-#endif
-#ifndef VECTOR_HINT
-#define VECTOR_HINT 3
-#endif
 
 #if VECTOR_TILE > 1
 #include "vector_blocked.cl"
 #else
+
 #define CHUNKS (HEAD_DIM / 8)
 #define CHUNKS_V (HEAD_DIM_V / 8)
 

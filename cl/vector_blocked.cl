@@ -12,11 +12,8 @@
  * page after page; one head alone would touch a new page every few hundred bytes.
  */
 #include "decode.cl"
+#include "vector_tile.cl"
 #include "vector_wide.cl"
-
-/* Called for several block shapes, which must each be a copy with constants: a function shared by two would index the
- * registers' arrays in memory. */
-#define VECTOR_INLINE static inline __attribute__((always_inline))
 
 #define WIDES (HEAD_DIM / VECTOR_WIDTH)
 #define WIDES_V (HEAD_DIM_V / VECTOR_WIDTH)
@@ -47,41 +44,6 @@ typedef struct vector_head {
     wide q[DECODE_ROWS * WIDES], o[DECODE_ROWS * WIDES_V];
     wide m[ROW_BLOCKS], l[ROW_BLOCKS];
 } vector_head;
-
-/* A tile of one head: its rows, those past the last token repeating it, and the rows to prefetch meanwhile. */
-typedef struct vector_tile {
-    const __global kv_element *k[VECTOR_TILE], *v[VECTOR_TILE], *next_k[VECTOR_TILE], *next_v[VECTOR_TILE];
-    int first;    /* token */
-    bool partial; /* some row of the block may not see all of its tokens */
-} vector_tile;
-
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
-#define LINE_BYTES 64
-#define ROW_LINES(dims) ((int)((dims) * sizeof(kv_element) + LINE_BYTES - 1) / LINE_BYTES)
-
-/* Prefetches `count` cache lines of num_rows rows of row_lines lines each, from line `first` on. A hint: it does nothing
- * past the end of a buffer. */
-VECTOR_INLINE void vector_prefetch(const __global kv_element *const *rows, int num_rows, int row_lines, int first,
-                                   int count)
-{
-#if VECTOR_PREFETCH > 0
-    for (int line = first; line < first + count && line < num_rows * row_lines; line++)
-        __builtin_prefetch((const void *)((ulong)rows[line / row_lines] + line % row_lines * LINE_BYTES));
-#endif
-}
-
-/* Points at head h's rows of the tile that begins at `begin`, and at its share of the tile VECTOR_PREFETCH tokens on:
- * as many rows, counted through the heads of a token before those of the next. */
-VECTOR_INLINE void vector_point(const kv_rows *rows, long head_stride, int h, int begin, int end,
-                                const __global kv_element **at, const __global kv_element **next)
-{
-    for (int t = 0; t < VECTOR_TILE; t++) {
-        const int share = h * VECTOR_TILE + t;
-        at[t] = kv_row(rows, min(begin + t, end - 1)) + h * head_stride;
-        next[t] = kv_row(rows, begin + VECTOR_PREFETCH + share / DECODE_HEADS) + share % DECODE_HEADS * head_stride;
-    }
-}
 
 /* ---- One block of rows over a tile; `rows` is a constant wherever these are called ------------------------------- */
 

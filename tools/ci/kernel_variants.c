@@ -28,7 +28,12 @@ static const clfd_attention problems[] = {
 /* Devices as the tuning table tells them apart: one per type. */
 static const clfd_caps devices[] = {
     {.type = CL_DEVICE_TYPE_GPU, .max_work_group = 256, .local_mem_bytes = 65536, .float_width = 1},
-    {.type = CL_DEVICE_TYPE_CPU, .max_work_group = 4096, .local_mem_bytes = 65536, .float_width = 8, .prefetch = true, .blocking = true},
+    {.type = CL_DEVICE_TYPE_CPU,
+     .max_work_group = 4096,
+     .local_mem_bytes = 65536,
+     .float_width = 8,
+     .prefetch = true,
+     .blocking = true},
 };
 
 static clfd_status print_variants(const clfd_caps *device, const clfd_attention *problem)
