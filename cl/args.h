@@ -38,12 +38,14 @@ typedef struct decode_args {
     split_args split;
     clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
     clfd_arg_int num_kv_heads;
+    clfd_arg_int heads; /* KV heads per item, a divisor of num_kv_heads */
     clfd_arg_int ratio; /* query heads per KV head */
     clfd_arg_int q_len;
     clfd_arg_int passes; /* blocks of DECODE_ROWS query rows per KV head */
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
     clfd_arg_int has_lse;
     clfd_arg_float scale;
+    clfd_arg_int padding;
 } decode_args;
 
 /* Where a merge writes the statistics of its rows. */

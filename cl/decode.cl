@@ -7,7 +7,7 @@
  * Tunables, given by the host:
  *   HEAD_DIM, HEAD_DIM_V  elements of a row of K and of V, multiples of 8
  *   DECODE_ROWS           query rows per block
- *   DECODE_HEADS          KV heads per item, a divisor of their number
+ *   DECODE_HEADS          KV heads per item at most; args.heads says how many, a divisor of their number
  */
 #ifndef CLFD_DECODE_CL
 #define CLFD_DECODE_CL
@@ -73,8 +73,8 @@ static inline bool decode_find_item(const decode_args *args, const __global int 
     index /= (uint)args->passes;
     item->split = index % (uint)args->split.grid_splits;
     index /= (uint)args->split.grid_splits;
-    const uint head_groups = (uint)args->num_kv_heads / DECODE_HEADS;
-    item->kv_head = index % head_groups * DECODE_HEADS;
+    const uint head_groups = (uint)(args->num_kv_heads / args->heads);
+    item->kv_head = index % head_groups * args->heads;
     item->batch = index / head_groups;
     item->first_row = pass * DECODE_ROWS;
     item->kv_len = split_kv_len(&args->split, kv_lens, args->kv_lens_offset + item->batch);

@@ -70,17 +70,15 @@ static inline void lanes_raise(const lanes_place *at, lanes_stream *stream, floa
 
 /* Turns this lane's sums of a step into weights under the stream's maxima, which they may raise. A key that the row may
  * not see gets the weight -1, which no other has. True where some lane that runs together with this one has such a
- * key. `first` is the token of the lane group's first key; its others follow GROUPS apart; from `limit` on they are
- * invisible to the row. */
-static inline bool lanes_weigh(const lanes_place *at, lanes_stream *stream, float *sums, float factor, int first,
-                               int limit)
+ * key. Of the step's tokens the row sees the first `visible`. */
+static inline bool lanes_weigh(const lanes_place *at, lanes_stream *stream, float *sums, float factor, int visible)
 {
     float top = -INFINITY;
     bool hidden = false;
 #pragma unroll
     for (int i = 0; i < SLOTS; i++) {
         const int u = (at->lane / COPIES * SLOTS + i) % LANES_UNROLL;
-        sums[i] = first + u * GROUPS >= limit ? -INFINITY : sums[i] * factor;
+        sums[i] = u * GROUPS + at->group >= visible ? -INFINITY : sums[i] * factor;
         top = state_max(top, sums[i]);
         hidden |= sums[i] == -INFINITY;
     }
@@ -165,21 +163,23 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
     const int own_row = lanes_row(at.part, min(at.lane / ROW_LANES, LANES_ROWS - 1));
     const int limit = min(decode_find_row(&args, &item, own_row).limit, item.end);
 
-    for (int base = item.begin; base < item.end; base += TILE) {
+    /* Counted down, because a token past the last one may not fit in an int. */
+    for (int left = item.end - item.begin; left > 0; left -= TILE) {
+        const int base = item.end - left;
         kv_raw8 raw_k[LANES_UNROLL][LANE_CHUNKS], raw_v[LANES_UNROLL][LANE_CHUNKS_V];
         float sums[SUMS];
 
         /* All loads of the step are issued before the first is used. Past the end the last token is read again. */
 #pragma unroll
         for (int u = 0; u < LANES_UNROLL; u++) {
-            const int token = min(base + u * GROUPS + at.group, item.end - 1);
+            const int token = base + min(u * GROUPS + at.group, left - 1);
 #pragma unroll
             for (int c = 0; c < LANE_CHUNKS; c++)
                 raw_k[u][c] = lanes_load(kv_row(&keys, token), c, at.lane, CHUNKS, LANE_CHUNKS);
         }
 #pragma unroll
         for (int u = 0; u < LANES_UNROLL; u++) {
-            const int token = min(base + u * GROUPS + at.group, item.end - 1);
+            const int token = base + min(u * GROUPS + at.group, left - 1);
 #pragma unroll
             for (int c = 0; c < LANE_CHUNKS_V; c++)
                 raw_v[u][c] =
@@ -198,7 +198,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
                     sums[r * LANES_UNROLL + u] = lanes_dot8(QUERY(r, c), key, sums[r * LANES_UNROLL + u]);
             }
         lanes_reduce(&at, sums);
-        if (lanes_weigh(&at, &stream, sums, factor, base + at.group, limit))
+        if (lanes_weigh(&at, &stream, sums, factor, limit - base))
             lanes_accumulate(&at, &stream, sums, raw_v, true);
         else
             lanes_accumulate(&at, &stream, sums, raw_v, false);

@@ -47,11 +47,12 @@ static inline float merge_weight(float2 state, merge_scale scale)
     return share == 0.0f ? 0.0f : share == scale.share ? 1.0f : share / scale.share;
 }
 
-/* sum + weight * o, but untouched where the weight is 0: the o of an empty state is not used, whatever it holds. The sum
- * starts at -0, which adds to nothing: +0 would turn the -0 of a merge of one into +0. */
-static inline float4 merge_add(float4 sum, float weight, float4 o)
+/* sum + weight * o, but untouched where the state is empty: its o is not used, whatever it holds. A state whose weight is
+ * only too small for a float counts: a NaN in its o is a NaN in the mean. The sum starts at -0, which adds to nothing: +0
+ * would turn the -0 of a merge of one into +0. */
+static inline float4 merge_add(float4 sum, float weight, float2 state, float4 o)
 {
-    return weight == 0.0f ? sum : fma(weight, o, sum);
+    return state.y == 0.0f ? sum : fma(weight, o, sum);
 }
 
 /* An element of the merged o. */
@@ -116,9 +117,10 @@ static inline merge_sums merge_streams(const __global float *stat0, const __glob
         }
 #pragma unroll
         for (int u = 0; u < MERGE_BATCH; u++) {
-            const float weight = base + u * MERGE_GROUPS < count ? merge_weight(state[u], scale) : 0.0f;
+            const float2 own = base + u * MERGE_GROUPS < count ? state[u] : (float2)(-INFINITY, 0.0f);
+            const float weight = merge_weight(own, scale);
             weights[u % GROUP_STREAMS] += weight;
-            sum[u % GROUP_STREAMS] = merge_add(sum[u % GROUP_STREAMS], weight, batch[u]);
+            sum[u % GROUP_STREAMS] = merge_add(sum[u % GROUP_STREAMS], weight, own, batch[u]);
         }
     }
     for (int step = GROUP_STREAMS / 2; step > 0; step /= 2)
@@ -202,8 +204,8 @@ merge_pair(const __global float *o1, const __global float *stat0_1, const __glob
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (int quad = (int)get_local_id(0); quad < QUADS; quad += MERGE_WG) {
         const long index = row * HEAD_DIM_V + quad * 4;
-        float4 sum = merge_add(-0.0f, weight1, *(const __global float4 *)(o1 + args.o1_offset + index));
-        sum = merge_add(sum, weight2, *(const __global float4 *)(o2 + args.o2_offset + index));
+        float4 sum = merge_add(-0.0f, weight1, a, *(const __global float4 *)(o1 + args.o1_offset + index));
+        sum = merge_add(sum, weight2, b, *(const __global float4 *)(o2 + args.o2_offset + index));
         *(__global float4 *)(o + args.out_offset + index) =
             (float4)(merge_mean(sum.x, weights), merge_mean(sum.y, weights), merge_mean(sum.z, weights),
                      merge_mean(sum.w, weights));

@@ -102,9 +102,9 @@ static inline float2 state_load(const __global float *stat0, const __global floa
     const float e = stat0[index];
 #if STATE_MLO
     const float l = stat1[index];
-    if (e == -INFINITY || l == 0.0f)
-        return (float2)(-INFINITY, e == e && l == l ? 0.0f : NAN);
-    return (float2)(e, e < INFINITY && l < INFINITY ? l : NAN);
+    if (!(e < INFINITY && l < INFINITY))
+        return (float2)(e, NAN);
+    return e == -INFINITY || l == 0.0f ? (float2)(-INFINITY, 0.0f) : (float2)(e, l);
 #else
     return (float2)(e, e < INFINITY ? (e == -INFINITY ? 0.0f : 1.0f) : NAN);
 #endif

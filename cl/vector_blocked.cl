@@ -203,7 +203,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
 
     if (!decode_find_item(&args, kv_lens, (uint)get_group_id(0), &item))
         return;
-    for (int h = 0; h < DECODE_HEADS; h++) {
+    for (int h = 0; h < args.heads; h++) {
         decode_item own = item;
         own.kv_head += h;
         vector_begin(&args, &own, q, &heads[h]);
@@ -214,17 +214,20 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     const float factor = score_factor(&args);
     const kv_rows keys = kv_keys(k, &args, item.batch, item.kv_head);
     const kv_rows values = V_FROM_K ? keys : kv_values(v, &args, item.batch, item.kv_head);
-    for (tile.first = item.begin; tile.first < item.end; tile.first += VECTOR_TILE) {
-        tile.partial = tile.first + VECTOR_TILE > limits[0]; /* the first row sees least */
-        for (int h = 0; h < DECODE_HEADS; h++) {
-            vector_point(&keys, args.k_head, h, tile.first, item.end, tile.k, tile.next_k);
-            vector_point(&values, V_FROM_K ? args.k_head : args.v_head, h, tile.first, item.end, tile.v, tile.next_v);
+    /* Counted down, because a token past the last one may not fit in an int. */
+    for (int left = item.end - item.begin; left > 0; left -= VECTOR_TILE) {
+        tile.first = item.end - left;
+        tile.partial = VECTOR_TILE > limits[0] - tile.first; /* the first row sees least */
+        for (int h = 0; h < args.heads; h++) {
+            vector_point(&keys, args.k_head, h, args.heads, tile.first, item.end, tile.k, tile.next_k);
+            vector_point(&values, V_FROM_K ? args.k_head : args.v_head, h, args.heads, tile.first, item.end, tile.v,
+                         tile.next_v);
 #define UPDATE(block, first, rows) vector_update(&heads[h], &tile, limits, factor, block, first, rows)
             EACH_ROW_BLOCK(UPDATE)
         }
     }
 
-    for (int h = 0; h < DECODE_HEADS; h++) {
+    for (int h = 0; h < args.heads; h++) {
         decode_item own = item;
         own.kv_head += h;
 #define FINISH(block, first, rows) vector_finish(&args, &own, &heads[h], block, first, rows, out, lse, workspace)

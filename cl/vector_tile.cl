@@ -41,15 +41,19 @@ VECTOR_INLINE void vector_prefetch(const __global kv_element *const *rows, int n
 #endif
 }
 
-/* Points at head h's rows of the tile that begins at `begin`, and at its share of the tile VECTOR_PREFETCH tokens on:
+/* Points at head h's (of `heads`) rows of the tile that begins at `begin`, and at its share of the tile VECTOR_PREFETCH tokens on:
  * as many rows, counted through the heads of a token before those of the next. */
-VECTOR_INLINE void vector_point(const kv_rows *rows, long head_stride, int h, int begin, int end,
+VECTOR_INLINE void vector_point(const kv_rows *rows, long head_stride, int h, int heads, int begin, int end,
                                 const __global kv_element **at, const __global kv_element **next)
 {
+    int token = begin + VECTOR_PREFETCH + h * VECTOR_TILE / heads, head = h * VECTOR_TILE % heads;
     for (int t = 0; t < VECTOR_TILE; t++) {
-        const int share = h * VECTOR_TILE + t;
-        at[t] = kv_row(rows, min(begin + t, end - 1)) + h * head_stride;
-        next[t] = kv_row(rows, begin + VECTOR_PREFETCH + share / DECODE_HEADS) + share % DECODE_HEADS * head_stride;
+        at[t] = kv_row(rows, begin + min(t, end - begin - 1)) + h * head_stride;
+        next[t] = kv_row(rows, token) + head * head_stride;
+        if (++head == heads) {
+            head = 0;
+            token++;
+        }
     }
 }
 

@@ -36,6 +36,9 @@ static inline const char *clfd_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* No file that clfd reads is larger; what claims to be is none (a folder opens, too, and has any size). */
+#define CLFD_MAX_FILE_BYTES (64l << 20)
+
 /* A whole file as a malloc'ed, terminated string; NULL where it cannot be read. *bytes excludes the terminator. */
 static inline char *clfd_read_file(const char *path, size_t *bytes)
 {
@@ -45,8 +48,8 @@ static inline char *clfd_read_file(const char *path, size_t *bytes)
 
     if (file == NULL)
         return NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0 &&
-        (text = malloc((size_t)end + 1)) != NULL) {
+    if (fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) >= 0 && end <= CLFD_MAX_FILE_BYTES &&
+        fseek(file, 0, SEEK_SET) == 0 && (text = malloc((size_t)end + 1)) != NULL) {
         *bytes = fread(text, 1, (size_t)end, file);
         text[*bytes] = '\0';
         if (*bytes != (size_t)end) {

@@ -247,7 +247,7 @@ static void change_v_from_k(clfd_attention *a) { a->v_from_k = 1; }
 static void change_partial(clfd_attention *a) { a->partial = CLFD_PARTIAL_MLO; }
 static void change_promise(clfd_attention *a) { a->k_alignment = 2; }
 static void change_tile(clfd_attention *a) { a->tuning = "family=decode_vector tile=32"; }
-static void change_width(clfd_attention *a) { a->tuning = "family=decode_vector width=16"; }
+static void change_width(clfd_attention *a) { a->tuning = "family=decode_vector width=16 tile=16"; }
 static void change_prefetch(clfd_attention *a) { a->tuning = "family=decode_vector prefetch=1"; }
 static void change_family(clfd_attention *a) { a->tuning = "family=decode_lanes exchange=local wg=128 parts=1"; }
 static void change_work_group(clfd_attention *a) { a->tuning = "family=decode_lanes exchange=local wg=64 parts=1"; }

@@ -415,10 +415,10 @@ START_TEST(an_override_that_does_not_build_has_no_next_row)
 {
     char folder[64];
     clfd_attention a = describe_attention(64);
-    clfd_context *const context = create_sabotaged(folder, "#if VECTOR_TILE == 4\n#error sabotage\n#endif");
+    clfd_context *const context = create_sabotaged(folder, "#if VECTOR_TILE == 32\n#error sabotage\n#endif");
     clfd_plan *plan = NULL;
 
-    a.tuning = "family=decode_vector tile=4";
+    a.tuning = "family=decode_vector tile=32";
     ck_assert_int_eq(clfd_plan_create(context, &a, &plan), CL_BUILD_PROGRAM_FAILURE);
     ck_assert_ptr_null(plan);
     ck_assert_int_eq(session->heard.count[CLFD_LOG_ERROR], 1);

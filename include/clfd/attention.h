@@ -15,6 +15,11 @@
  *     out[b][i][h] = l == 0 ? 0 : o / l
  *     lse[b][i][h] = l == 0 ? -inf : log(l)                          // natural logarithm
  *
+ * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other row's; a NaN in
+ * a visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
+ * below 2^-125 of the greatest one as 0, which makes NaN of an infinity in its V. Nothing else is ever used: neither
+ * what lies past a sequence's end nor the V of a key whose score is -inf.
+ *
  * The algorithm is Flash-Decoding (Dao, Haziza, Massa, Sizov, 2023): the keys are cut into splits, each split is an
  * online softmax (Milakov and Gimelshein, 2018), and the partial states merge exactly.
  */

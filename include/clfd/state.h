@@ -121,7 +121,6 @@ typedef struct clfd_merge {
     uint32_t head_dim_v; /* a multiple of 8 from 8 to 576; required */
     clfd_partial partial;
     clfd_type out_type; /* default F32, which alone makes the output a state again */
-    const char *tuning; /* as in clfd_attention */
 } clfd_merge;
 
 /* State arrays on the device, each contiguous. */

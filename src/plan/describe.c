@@ -55,7 +55,7 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
                  tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
     else
         snprintf(family, sizeof family, "-DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u",
-                 schedule->heads, tuning->width, tuning->tile, tuning->prefetch);
+                 schedule->heads_limit, tuning->width, tuning->tile, tuning->prefetch);
     return snprintf(
         text, bytes,
         "-DQ_TYPE=%d -DKV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u -DV_FROM_K=%u "

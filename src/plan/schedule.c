@@ -19,16 +19,20 @@ static uint32_t rows_per_block(uint32_t rows, uint32_t ratio, uint32_t limit)
     return max_u32((uint32_t)ceil_div(rows, passes), min_u32(ratio, limit));
 }
 
-/* KV heads per item: several take turns where the heads of a token lie side by side, as many as the family's limit and
- * the private memory for q and o allow. A row's bits do not depend on it. */
-static uint32_t heads_per_item(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t rows)
+/* KV heads that an item of the kernel has room for: the family's limit, as far as private memory for q and o allows. */
+static uint32_t heads_limit(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t rows)
 {
     const uint64_t state_bytes = (uint64_t)rows * (attention->head_dim + attention->head_dim_v) * sizeof(float);
-    const uint64_t room = MAX_STATE_BYTES / state_bytes;
-    const uint32_t limit = min_u32(tuning->heads, (uint32_t)room);
+
+    return tuning->tile <= 1 ? 1 : max_u32(min_u32(tuning->heads, (uint32_t)(MAX_STATE_BYTES / state_bytes)), 1);
+}
+
+/* KV heads per item: several take turns where the heads of a token lie side by side. A row's bits do not depend on it. */
+static uint32_t heads_per_item(const clfd_attention *attention, uint32_t limit)
+{
     uint32_t heads = 1;
 
-    if (tuning->tile <= 1 || attention->k_strides.head >= attention->k_strides.token)
+    if (attention->k_strides.head >= attention->k_strides.token)
         return 1;
     for (uint32_t count = 2; count <= limit; count++)
         if (attention->num_kv_heads % count == 0)
@@ -80,7 +84,8 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     s.ratio = ratio;
     s.rows = rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
     s.passes = (uint32_t)ceil_div((uint64_t)attention->q_len * ratio, s.rows);
-    s.heads = heads_per_item(attention, tuning, s.rows);
+    s.heads_limit = heads_limit(attention, tuning, s.rows);
+    s.heads = heads_per_item(attention, s.heads_limit);
     s.num_rows = (uint64_t)attention->max_batch * attention->q_len * attention->num_q_heads;
     s.merge_work_group = clfd_merge_work_group(caps, attention->head_dim_v);
     if (attention->split_policy == CLFD_SPLIT_TOKENS)

@@ -12,6 +12,7 @@ typedef struct clfd_schedule {
     uint32_t ratio;        /* query heads per KV head */
     uint32_t rows;         /* R: query rows per block, at least min(ratio, tuning.rows) */
     uint32_t heads;        /* KV heads per item, a divisor of their number */
+    uint32_t heads_limit;  /* what the kernel is built for; at least heads */
     uint32_t passes;       /* blocks per KV head: ceil(q_len * ratio / rows) */
     uint32_t num_splits;   /* AUTO, COUNT: splits per sequence at most; TOKENS: 0 */
     uint32_t split_tokens; /* TOKENS: tokens per split; else 0 */

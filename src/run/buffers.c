@@ -65,11 +65,19 @@ static clfd_status check_mem(const clfd_context *context, const clfd_range *rang
     if (offset > mem.bytes || range->bytes > mem.bytes - offset)
         return clfd_fail(logger, range->too_small, "%s needs %llu bytes from offset %zu; the buffer has %zu",
                          range->name, (unsigned long long)range->bytes, offset, mem.bytes);
-    const uintptr_t base = (mem.flags & CL_MEM_USE_HOST_PTR) != 0 ? (uintptr_t)mem.host : 0;
+    /* The base is the host pointer under the buffer, or as good as page-aligned; a sub-buffer's starts at its origin. */
+    const uintptr_t base = (mem.flags & CL_MEM_USE_HOST_PTR) != 0 ? (uintptr_t)mem.host : mem.origin;
     if ((base + offset) % range->alignment != 0)
         return clfd_fail(logger, CLFD_ERROR_BUFFER_ALIGNMENT, "%s starts at offset %zu%s; it must be a multiple of %zu",
-                         range->name, offset, base % range->alignment != 0 ? " of an unaligned host pointer" : "",
+                         range->name, offset,
+                         base % range->alignment == 0             ? ""
+                         : (mem.flags & CL_MEM_USE_HOST_PTR) != 0 ? " of an unaligned host pointer"
+                                                                  : " of an unaligned sub-buffer",
                          range->alignment);
+    if (offset % range->element != 0)
+        return clfd_fail(logger, CLFD_ERROR_BUFFER_ALIGNMENT,
+                         "%s has offset %zu; it must be whole elements of %zu bytes", range->name, offset,
+                         range->element);
     where->root = mem.parent != NULL ? mem.parent : range->buffer->mem;
     where->begin = (uint64_t)mem.origin + offset;
     where->end = where->begin + range->bytes;

@@ -10,7 +10,8 @@ typedef struct clfd_range {
     const char *name;
     const clfd_buffer *buffer;
     uint64_t bytes;        /* touched, from the buffer's offset */
-    size_t alignment;      /* of the offset and of a host pointer under the buffer */
+    size_t element;        /* bytes: offsets are whole elements */
+    size_t alignment;      /* of base plus offset */
     bool required;         /* else it may be CLFD_BUFFER_NONE */
     bool written;          /* else it is read */
     bool scratch;          /* written and read */

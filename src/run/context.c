@@ -63,8 +63,10 @@ clfd_status clfd_context_create(cl_context context, cl_device_id device, const c
     clfd_context *made = NULL;
     clfd_status status = CLFD_SUCCESS;
 
+    /* Who sets a smaller struct_size has no logger there to be told through. */
     if (options != NULL)
-        status = clfd_read_struct(options, &known, sizeof known, "clfd_context_options", &options->logger);
+        status = clfd_read_struct(options, &known, sizeof known, "clfd_context_options",
+                                  options->struct_size >= sizeof known ? &options->logger : NULL);
     if (status != CLFD_SUCCESS)
         return status;
     if (context == NULL || device == NULL || created == NULL)

@@ -30,6 +30,7 @@ static clfd_range workspace_range(const clfd_plan *plan, const clfd_buffer *work
     return (clfd_range){.name = "workspace",
                         .buffer = workspace,
                         .bytes = plan->schedule.workspace_bytes,
+                        .element = sizeof(float),
                         .alignment = CLFD_WORKSPACE_ALIGNMENT,
                         .required = true,
                         .written = true,
@@ -46,15 +47,16 @@ static clfd_status check_buffers(const clfd_plan *plan, const decode_call *call)
     const uint64_t row_bytes = (uint64_t)a->q_len * a->num_q_heads * sizeof(float);
     const clfd_range ranges[] = {
         {"q", &b->q, tensor_bytes(&a->q_strides, batch, a->q_len, a->num_q_heads, a->head_dim, a->q_type),
-         a->q_alignment, true, false, false, 0, small},
+         clfd_type_size(a->q_type), a->q_alignment, true, false, false, 0, small},
         {"k", &b->k, tensor_bytes(&a->k_strides, batch, call->kv_len, a->num_kv_heads, a->head_dim, a->k_type),
-         a->k_alignment, true, false, false, 0, small},
+         clfd_type_size(a->k_type), a->k_alignment, true, false, false, 0, small},
         {"v", &b->v, tensor_bytes(&a->v_strides, batch, call->kv_len, a->num_kv_heads, a->head_dim_v, a->v_type),
-         a->v_alignment, !a->v_from_k, false, false, 0, small},
-        {"kv_lens", &b->kv_lens, batch * sizeof(int32_t), sizeof(int32_t), false, false, false, 0, small},
+         clfd_type_size(a->v_type), a->v_alignment, !a->v_from_k, false, false, 0, small},
+        {"kv_lens", &b->kv_lens, batch * sizeof(int32_t), sizeof(int32_t), sizeof(int32_t), false, false, false, 0,
+         small},
         {"out", &b->out, tensor_bytes(&a->out_strides, batch, a->q_len, a->num_q_heads, a->head_dim_v, a->out_type),
-         a->out_alignment, true, true, false, 0, small},
-        {"lse", &b->lse, batch * row_bytes, sizeof(float), false, true, false, 0, small},
+         clfd_type_size(a->out_type), a->out_alignment, true, true, false, 0, small},
+        {"lse", &b->lse, batch * row_bytes, sizeof(float), sizeof(float), false, true, false, 0, small},
         workspace_range(plan, &b->workspace),
     };
 
@@ -132,6 +134,7 @@ static clfd_status launch_decode(clfd_plan *plan, cl_command_queue queue, const 
     args.split = make_split_args(plan, call);
     args.partial_slots = (cl_int)s->grid_splits;
     args.num_kv_heads = (cl_int)a->num_kv_heads;
+    args.heads = (cl_int)s->heads;
     args.ratio = (cl_int)s->ratio;
     args.q_len = (cl_int)a->q_len;
     args.passes = (cl_int)s->passes;

@@ -112,6 +112,7 @@ static size_t add_state(const clfd_merge_plan *plan, const clfd_state_buffers *s
             ranges[num_ranges++] = (clfd_range){.name = parts[i].name,
                                                 .buffer = parts[i].buffer,
                                                 .bytes = parts[i].bytes,
+                                                .element = i == 0 ? clfd_type_size(o_type) : sizeof(float),
                                                 .alignment = parts[i].alignment,
                                                 .required = parts[i].required,
                                                 .written = use != STATE_INPUT,
