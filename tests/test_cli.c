@@ -116,7 +116,7 @@ START_TEST(malformed_arguments_exit_2)
         {"bench b1 hq8 d128", "lacks kv"},
         {"bench 'b1 hq8 d128 kv64 page=16'", "'page=16' is not implemented yet"},
         {"bench --repeats 19", "--repeats is 19"},
-        {"bench --json - --csv -", "cannot both go to standard output"},
+        {"bench --json --csv -", "cannot both go to standard output"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -470,7 +470,7 @@ START_TEST(bench_writes_json_and_csv)
     char text[4096];
     cJSON *report;
 
-    run("bench b2 hq2 hkv1 d64 kv256 f32 ragged=1..256 --json - --csv %s/bench.csv", folder);
+    run("bench b2 hq2 hkv1 d64 kv256 f32 ragged=1..256 --json --csv %s/bench.csv", folder);
     expect_success();
     report = cJSON_Parse(out);
     const cJSON *result = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "results"), 0);

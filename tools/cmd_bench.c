@@ -10,8 +10,8 @@
 
 struct values {
     uint64_t repeats;
-    const char *tuning, *json, *csv, *device;
-    bool roofline_only;
+    const char *tuning, *csv, *device;
+    bool roofline_only, json;
 };
 
 #define FIELD(name) offsetof(struct values, name)
@@ -22,9 +22,9 @@ static const option_row options[] = {
      1000000},
     {"--tuning", OPTION_TEXT, "STR", "\"key=value ...\" replaces tuning fields, as the plan's line names them",
      FIELD(tuning), 0, 0},
-    {"--json", OPTION_TEXT, "FILE", "write the results as JSON; - is standard output instead of the text", FIELD(json),
-     0, 0},
-    {"--csv", OPTION_TEXT, "FILE", "write the results as CSV; - likewise", FIELD(csv), 0, 0},
+    {"--json", OPTION_FLAG, NULL, "print the results as JSON instead of the text", FIELD(json), 0, 0},
+    {"--csv", OPTION_TEXT, "FILE", "write the results as CSV; - is standard output instead of the text", FIELD(csv), 0,
+     0},
     {"--device", OPTION_TEXT, "SPEC", "the device; default CLFD_DEVICE, else the best one", FIELD(device), 0, 0},
     {0},
 };
@@ -34,6 +34,7 @@ static const option_set set = {
     .description =
         "Measures a plain read of the problem's K and V, then the decode, over copies in turn that exceed the caches.\n"
         "single: device time of one call, median; steady: wall time of 200 calls in a row, per call.\n"
+        "Without a PROBLEM a few common ones are measured.\n"
         "A PROBLEM is one quoted argument, or its words as arguments of their own; b16 starts the next one:\n"
         "  b16 q1 hq32 hkv8 d128 dv128 kv8192 f16    sizes and the type, f32 f16 or bf16; hq, d and kv are required\n"
         "  kvtype=TYPE out=TYPE causal v_from_k partial=lse|mlo splits=N tokens=N ragged=LO..HI",
@@ -106,9 +107,7 @@ static bool use_defaults(const clfd_device_info *device, problem_list *list, too
 
 static bool is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
 
-/* Writes one report where its option asks for it. */
-static bool write_report(const char *path, bool csv, const bench_device *device, const bench_result *results,
-                         size_t count, tool_fault *fault)
+static bool write_csv(const char *path, const bench_result *results, size_t count, tool_fault *fault)
 {
     output_file output = {.stream = stdout, .path = NULL, .temporary = NULL};
     bool good;
@@ -119,8 +118,7 @@ static bool write_report(const char *path, bool csv, const bench_device *device,
         output_discard(&output);
         return false;
     }
-    good = csv ? bench_write_csv(&output, results, count, fault)
-               : bench_write_json(&output, &device->session.device, results, count, fault);
+    good = bench_write_csv(&output, results, count, fault);
     if (!is_stdout(path)) {
         good = good && output_close(&output, fault) && output_commit(&output, fault);
         output_discard(&output);
@@ -132,7 +130,8 @@ static bool measure_all(bench_device *device, const struct values *values, const
                         bench_result *results, tool_fault *fault)
 {
     const bool progress = system_is_terminal(stderr);
-    const bool text = !is_stdout(values->json) && !is_stdout(values->csv);
+    const bool text = !values->json && !is_stdout(values->csv);
+    output_file standard = {.stream = stdout, .path = NULL, .temporary = NULL};
 
     if (text)
         printf("device %s %s\n", device->session.device.spec, device->session.device.name);
@@ -148,8 +147,8 @@ static bool measure_all(bench_device *device, const struct values *values, const
             bench_print(&results[i]);
         fflush(stdout);
     }
-    return write_report(values->json, false, device, results, list->count, fault) &&
-           write_report(values->csv, true, device, results, list->count, fault);
+    return (!values->json || bench_write_json(&standard, &device->session.device, results, list->count, fault)) &&
+           write_csv(values->csv, results, list->count, fault);
 }
 
 static bool bench(const struct values *values, const option_words *words, tool_fault *fault)
@@ -159,7 +158,7 @@ static bool bench(const struct values *values, const option_words *words, tool_f
     bench_device device = {0};
     bool good = false;
 
-    if (is_stdout(values->json) && is_stdout(values->csv))
+    if (values->json && is_stdout(values->csv))
         return fault_usage(fault, "--json and --csv cannot both go to standard output");
     if (!parse_problems(words, &list, fault) || !bench_open(&device, values->device, fault) ||
         (list.count == 0 && !use_defaults(&device.session.device, &list, fault)))

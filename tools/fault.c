@@ -41,8 +41,9 @@ bool fault_status(tool_fault *fault, clfd_status status, const char *call)
 {
     if (fault->sentence[0] == '\0')
         return fault_cl(fault, status, call);
-    /* The SPEC is the one library input that is an argument as the user typed it. */
-    fault->exit_code = status == CLFD_ERROR_DEVICE_SPEC ? EXIT_CODE_USAGE : EXIT_CODE_FAILED;
+    /* These library inputs are arguments as the user typed them. */
+    fault->exit_code =
+        status == CLFD_ERROR_DEVICE_SPEC || status == CLFD_ERROR_TUNING ? EXIT_CODE_USAGE : EXIT_CODE_FAILED;
     return false;
 }
 

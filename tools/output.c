@@ -33,6 +33,9 @@ bool output_open(output_file *output, const char *path, tool_fault *fault)
     if (output->path == NULL)
         return fault_failed(fault, "no memory for the name %s", path);
     strcpy(output->path, path);
+    if (path[0] == '\0' || system_is_folder(path))
+        return fault_failed(fault, "cannot write '%s': it is %s; it must name a file", path,
+                            path[0] == '\0' ? "empty" : "a folder");
     if (system_is_special(path))
         output->stream = fopen(path, "wb");
     else

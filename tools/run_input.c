@@ -1,4 +1,5 @@
 #include "run.h"
+#include "system.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,8 +17,8 @@ static bool check_options(const run_options *options, tool_fault *fault)
         return fault_usage(fault, "--v and --v-from-k exclude each other");
     if (options->num_splits != RUN_NOT_GIVEN && options->split_tokens != RUN_NOT_GIVEN)
         return fault_usage(fault, "--splits and --split-tokens exclude each other");
-    if (options->out != NULL && options->lse != NULL && strcmp(options->out, options->lse) == 0)
-        return fault_usage(fault, "--out and --lse both name %s; they must be two files", options->out);
+    if (options->out != NULL && options->lse != NULL && system_same_place(options->out, options->lse))
+        return fault_usage(fault, "--out %s and --lse %s name one file; they must be two", options->out, options->lse);
     if (options->tolerance < 0)
         return fault_usage(fault, "--tolerance is %g; it must not be negative", options->tolerance);
     /* 0 stands for the default in the descriptor, so a scale that is 0 in fp32 would silently become another one. */

@@ -23,6 +23,19 @@ bool system_is_special(const char *path)
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DEVICE) != 0;
 }
 
+bool system_is_folder(const char *path)
+{
+    const DWORD attributes = GetFileAttributesA(path);
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+}
+
+bool system_same_place(const char *a, const char *b)
+{
+    char full_a[MAX_PATH], full_b[MAX_PATH];
+    return GetFullPathNameA(a, MAX_PATH, full_a, NULL) != 0 && GetFullPathNameA(b, MAX_PATH, full_b, NULL) != 0 &&
+           _stricmp(full_a, full_b) == 0;
+}
+
 bool system_replace(const char *from, const char *to)
 {
     if (MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING))
@@ -31,6 +44,8 @@ bool system_replace(const char *from, const char *to)
     return false;
 }
 #else
+#include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +64,36 @@ bool system_is_special(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+bool system_is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* The folder that a path names something in, and that name. */
+static bool split(const char *path, struct stat *folder, const char **name)
+{
+    char text[PATH_MAX];
+    const char *const slash = strrchr(path, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+
+    if (length >= sizeof text)
+        return false;
+    memcpy(text, path, length);
+    text[length] = '\0';
+    *name = path + length;
+    return stat(length > 0 ? text : ".", folder) == 0;
+}
+
+bool system_same_place(const char *a, const char *b)
+{
+    struct stat folder_a, folder_b;
+    const char *name_a, *name_b;
+
+    return split(a, &folder_a, &name_a) && split(b, &folder_b, &name_b) && strcmp(name_a, name_b) == 0 &&
+           folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
 }
 
 bool system_replace(const char *from, const char *to) { return rename(from, to) == 0; }

@@ -14,6 +14,12 @@ bool system_is_terminal(FILE *stream);
 /* `path` is something other than a regular file, a device or a pipe, that must be written in place, not replaced. */
 bool system_is_special(const char *path);
 
+/* `path` is a folder. */
+bool system_is_folder(const char *path);
+
+/* Two paths name one place: the same name in the same folder. */
+bool system_same_place(const char *a, const char *b);
+
 /* Renames `from` to `to`, replacing it. Sets errno on failure. */
 bool system_replace(const char *from, const char *to);
 
