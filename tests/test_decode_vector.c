@@ -3,6 +3,8 @@
 #include "support/suite.h"
 
 static const decode_family chosen = {.tuning = "family=decode_vector", .ratio = 3};
+/* The vectors of processors with wider registers; others split them. */
+static const decode_family wide = {.tuning = "family=decode_vector width=16 tile=16", .ratio = 3};
 static const decode_family reference_row = {.tuning = "family=decode_vector width=8 tile=1 prefetch=0", .ratio = 2};
 
 START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(&chosen); }
@@ -22,6 +24,9 @@ END_TEST
 START_TEST(row_blocks_match_the_reference) { verify_row_blocks(&chosen); }
 END_TEST
 START_TEST(head_ratios_match_the_reference) { verify_ratios(&chosen); }
+END_TEST
+
+START_TEST(wide_vectors_match_the_reference) { verify_lengths(&wide); }
 END_TEST
 
 START_TEST(reference_row_matches_the_reference)
@@ -44,6 +49,7 @@ int main(void)
         types_and_partial_formats_match_the_reference,
         row_blocks_match_the_reference,
         head_ratios_match_the_reference,
+        wide_vectors_match_the_reference,
         reference_row_matches_the_reference,
     };
     const int result = run_suite("decode_vector", tests, sizeof tests / sizeof tests[0]);
