@@ -154,6 +154,21 @@ void verify_unaligned(const decode_family *family)
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
+void verify_kv_heads(const decode_family *family)
+{
+    static const uint32_t heads[] = {1, 3, 4, 5, 8, 16, 17, 32, 34};
+
+    for (size_t i = 0; i < COUNT_OF(heads); i++) {
+        attention_problem p = decode_case(family);
+        p.attention.num_kv_heads = heads[i];
+        p.attention.num_q_heads = heads[i] * family->ratio;
+        p.seed = i;
+        attention_verify(&p);
+        p.attention.kv_layout = CLFD_LAYOUT_BHSD;
+        attention_verify(&p);
+    }
+}
+
 void verify_queries(const decode_family *family)
 {
     static const uint32_t q_lens[] = {1, 2, 3, 4, 5, 8, 15, 16};

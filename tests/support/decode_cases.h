@@ -24,6 +24,9 @@ void verify_bounds(const decode_family *family);
 void verify_layouts(const decode_family *family);
 void verify_unaligned(const decode_family *family);
 
+/* Numbers of KV heads that do and do not divide into those that take turns in one item. */
+void verify_kv_heads(const decode_family *family);
+
 /* q_len 1..16, with and without causal, down to sequences shorter than q_len. */
 void verify_queries(const decode_family *family);
 
