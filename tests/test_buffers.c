@@ -355,6 +355,20 @@ START_TEST(the_promise_holds_for_a_host_pointer_and_its_offset_together)
 }
 END_TEST
 
+/* The sum may be aligned where neither part is whole elements: no index of an element gives that address. */
+START_TEST(an_offset_is_whole_elements_even_where_the_promise_holds)
+{
+    static _Alignas(64) unsigned char memory[BATCH * Q_HEADS * DIM * 4 + 64];
+    cl_int status;
+
+    buffers.q.mem = keep(
+        clCreateBuffer(session->cl, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, sizeof memory - 2, memory + 2, &status));
+    ck_assert_int_eq(status, CL_SUCCESS);
+    buffers.q.offset = 14;
+    expect_refused(CLFD_ERROR_BUFFER_ALIGNMENT, "q has offset 14", "whole elements of 4 bytes");
+}
+END_TEST
+
 /* ---- Overlap ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_written_buffer_overlaps_no_other)
@@ -705,6 +719,7 @@ int main(void)
         a_base_that_breaks_its_promise_is_refused,
         a_promise_of_one_element_takes_every_element,
         the_promise_holds_for_a_host_pointer_and_its_offset_together,
+        an_offset_is_whole_elements_even_where_the_promise_holds,
         a_written_buffer_overlaps_no_other,
         ranges_of_one_buffer_may_touch_but_not_share_a_byte,
         what_is_only_read_may_share_memory,

@@ -277,6 +277,43 @@ static void read_array(const char *name, npy_array *array)
     ck_assert_msg(npy_read(path, array, &fault), "%s", fault.sentence);
 }
 
+static bool file_exists(const char *name)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    if (file != NULL)
+        fclose(file);
+    return file != NULL;
+}
+
+/* Where one of two outputs cannot be written, neither is, and nothing temporary stays. */
+START_TEST(outputs_appear_together_or_not_at_all)
+{
+    char inputs[LINE_BYTES];
+
+    run("run %s --causal --out %s/whole.npy --lse %s", golden_inputs("causal_short_f16_d64", inputs), folder, folder);
+    ck_assert_int_eq(ended_with, 1);
+    ck_assert_ptr_nonnull(strstr(err, "must name a file"));
+    ck_assert(!file_exists("whole.npy"));
+    ck_assert(!file_exists("whole.npy.tmp0"));
+}
+END_TEST
+
+START_TEST(two_outputs_cannot_be_one_file_by_another_name)
+{
+    char inputs[LINE_BYTES];
+
+    run("run %s --causal --out %s/one.npy --lse %s/./one.npy", golden_inputs("causal_short_f16_d64", inputs), folder,
+        folder);
+    ck_assert_int_eq(ended_with, 2);
+    ck_assert_ptr_nonnull(strstr(err, "name one file"));
+    ck_assert(!file_exists("one.npy"));
+}
+END_TEST
+
 START_TEST(written_files_have_the_shape_and_type_asked_for)
 {
     static const struct {
@@ -501,6 +538,8 @@ int main(void)
         devices_json_names_everything_and_its_spec_selects_the_device,
         golden_cases_come_out_within_the_tolerance,
         value_from_key_equals_the_same_value_given,
+        outputs_appear_together_or_not_at_all,
+        two_outputs_cannot_be_one_file_by_another_name,
         written_files_have_the_shape_and_type_asked_for,
         rows_without_keys_are_exactly_zero_and_minus_infinity,
         arrays_that_do_not_fit_together_exit_1,

@@ -439,6 +439,44 @@ START_TEST(invalid_state_gives_nan_in_its_row_and_no_other)
 }
 END_TEST
 
+/* +inf is invalid beside either sign of an empty state, too. */
+START_TEST(infinite_statistic_beside_the_sign_of_an_empty_state_gives_nan)
+{
+    static const float pairs[][2] = {{-INFINITY, INFINITY}, {INFINITY, 0.0f}, {-INFINITY, NAN}, {NAN, 0.0f}};
+    static float nan_o[64];
+
+    for (size_t d = 0; d < 64; d++)
+        nan_o[d] = NAN;
+    for (int context = 0; context < 2; context++)
+        for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+            open_case(context, CLFD_PARTIAL_MLO, 1, 2, 64, CLFD_TYPE_F32);
+            given.count = 2;
+            put_state(&given, 0, 0.0f, 1.0f, 2.0f);
+            put_state(&given, 1, pairs[i][0], pairs[i][1], 2.0f);
+            merge();
+            expect_row(0, nan_o, NAN, NAN, NAN, TOLERANCE_EXACT);
+        }
+}
+END_TEST
+
+/* A weight that is too small for a float is not an empty state: a NaN in its o is seen. */
+START_TEST(nan_in_a_state_of_vanishing_weight_reaches_its_element)
+{
+    FOR_BOTH
+    {
+        open_case(context, partial, 1, 2, 64, CLFD_TYPE_F32);
+        given.count = 2;
+        put_state(&given, 0, -500.0f, 1.0f, 2.0f);
+        put_state(&given, 1, 0.0f, 1.0f, 2.0f);
+        given.o[3] = NAN;
+        merge();
+        for (size_t d = 0; d < 64; d++)
+            EXPECT(d == 3 ? isnan(merged.o[d]) : merged.o[d] == 2.0f + (float)d, "element %zu is %g", d,
+                   (double)merged.o[d]);
+    }
+}
+END_TEST
+
 START_TEST(invalid_side_gives_nan_in_a_pairwise_merge)
 {
     static const float invalid[] = {NAN, INFINITY};
@@ -596,6 +634,8 @@ int main(void)
         merge_of_empty_states_is_empty,
         either_sign_of_an_empty_mlo_state_is_enough,
         invalid_state_gives_nan_in_its_row_and_no_other,
+        infinite_statistic_beside_the_sign_of_an_empty_state_gives_nan,
+        nan_in_a_state_of_vanishing_weight_reaches_its_element,
         invalid_side_gives_nan_in_a_pairwise_merge,
         states_far_apart_keep_the_heavier_one,
         weights_of_states_are_exponentials_to_the_base_e,
