@@ -1,4 +1,4 @@
-/* convert.c - element types on the host: their names, their sizes, and exact conversion from and to float. */
+/* convert.c - element types on the host: exact conversion from and to float. */
 #include <clfd/attention.h>
 #include <fp16.h>
 #include <string.h>
@@ -48,35 +48,16 @@ static void bf16_from_float(const float *from, void *to, size_t count)
 }
 
 static const struct type_row {
-    const char *name;
-    size_t bytes;
     void (*to_float)(const void *from, float *to, size_t count);
     void (*from_float)(const float *from, void *to, size_t count);
 } type_rows[] = {
-    [CLFD_TYPE_F32] = {"f32", 4, f32_copy_to_float, f32_copy_from_float},
-    [CLFD_TYPE_F16] = {"f16", 2, f16_to_float, f16_from_float},
-    [CLFD_TYPE_BF16] = {"bf16", 2, bf16_to_float, bf16_from_float},
+    [CLFD_TYPE_F32] = {f32_copy_to_float, f32_copy_from_float},
+    [CLFD_TYPE_F16] = {f16_to_float, f16_from_float},
+    [CLFD_TYPE_BF16] = {bf16_to_float, bf16_from_float},
 };
 
 /* The row of a type, or NULL for CLFD_TYPE_DEFAULT and for what is no clfd_type. */
-static const struct type_row *find_type(clfd_type type)
-{
-    const size_t index = (size_t)type;
-
-    return index < sizeof type_rows / sizeof type_rows[0] && type_rows[index].name != NULL ? &type_rows[index] : NULL;
-}
-
-size_t clfd_type_size(clfd_type type)
-{
-    const struct type_row *row = find_type(type);
-    return row != NULL ? row->bytes : 0;
-}
-
-const char *clfd_type_name(clfd_type type)
-{
-    const struct type_row *row = find_type(type);
-    return row != NULL ? row->name : NULL;
-}
+static const struct type_row *find_type(clfd_type type) { return clfd_type_size(type) > 0 ? &type_rows[type] : NULL; }
 
 /* What both directions require of their arguments. */
 static clfd_status check_conversion(const struct type_row *row, const void *from, const void *to, size_t count)
