@@ -1,5 +1,6 @@
 #include "plan/check.h"
 #include "plan/tuning.h"
+#include "plan/words.h"
 #include "support/log.h"
 #include "support/suite.h"
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #include "plan/describe.h"
+#include "plan/words.h"
 #include <stdio.h>
 
 /* Whether every row of K and of V starts on a 16-byte boundary: the base by promise, the strides by arithmetic. */

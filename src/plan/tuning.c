@@ -1,8 +1,5 @@
 #include "plan/tuning.h"
-#include "device/text.h"
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "plan/words.h"
 #include <string.h>
 
 #define LANES CLFD_FAMILY_LANES
@@ -18,59 +15,6 @@ static const struct shipped_row {
 };
 #define NUM_SHIPPED (sizeof table / sizeof table[0])
 _Static_assert(NUM_SHIPPED <= CLFD_MAX_CANDIDATES, "a device may run every row of the table");
-
-static const char *const family_names[CLFD_NUM_FAMILIES] = {
-    [CLFD_FAMILY_VECTOR] = "decode_vector",
-    [CLFD_FAMILY_LANES] = "decode_lanes",
-};
-
-static const char *const exchange_names[] = {
-    [CLFD_EXCHANGE_LOCAL] = "local",
-    [CLFD_EXCHANGE_SUB_GROUP] = "sub_group",
-    [CLFD_EXCHANGE_PTX] = "ptx",
-};
-#define NUM_EXCHANGES (sizeof exchange_names / sizeof exchange_names[0])
-
-/* The numbers of a row: the name that an override and describe use, and the values that a kernel can be built with. */
-static const struct field {
-    const char *name;
-    size_t offset;
-    uint32_t min, max;
-    bool power_of_two;
-    unsigned families; /* bit per family that has the field */
-} fields[] = {
-#define FIELD(name, member, min, max, power, families)                                                                 \
-    {                                                                                                                  \
-        name, offsetof(clfd_tuning, member), min, max, power, families                                                 \
-    }
-    FIELD("wg", work_group, 1, 1024, true, 3),
-    FIELD("lanes", lanes, 8, 32, true, 1u << LANES),
-    FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
-    FIELD("parts", parts, 1, 8, true, 1u << LANES),
-    FIELD("width", width, 8, 16, true, 1u << VECTOR),
-    FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
-    FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
-    FIELD("heads", heads, 1, 64, false, 1u << VECTOR),
-    FIELD("rows", rows, 1, 8, false, 3),
-    FIELD("groups", groups_per_unit, 1, 64, false, 3),
-    FIELD("min_split", min_split, 1, 1u << 20, false, 3),
-    FIELD("split_tile", split_tile, 1, 1u << 20, true, 3),
-#undef FIELD
-};
-#define NUM_FIELDS (sizeof fields / sizeof fields[0])
-
-static uint32_t get_field(const clfd_tuning *tuning, const struct field *field)
-{
-    uint32_t value;
-
-    memcpy(&value, (const char *)tuning + field->offset, sizeof value);
-    return value;
-}
-
-static void set_field(clfd_tuning *tuning, const struct field *field, uint32_t value)
-{
-    memcpy((char *)tuning + field->offset, &value, sizeof value);
-}
 
 static bool exchange_available(const clfd_caps *caps, uint32_t exchange)
 {
@@ -131,132 +75,6 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
     return NULL;
 }
 
-const char *clfd_family_name(clfd_family family) { return family_names[family]; }
-
-int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes)
-{
-    int length = 0;
-
-    for (size_t i = 0; i < NUM_FIELDS; i++) {
-        const size_t used = (size_t)length < bytes ? (size_t)length : bytes;
-        if ((fields[i].families >> tuning->family & 1u) != 0)
-            length += snprintf(text + used, bytes - used, "%s%s=%u", length > 0 ? " " : "", fields[i].name,
-                               get_field(tuning, &fields[i]));
-    }
-    if (tuning->family == CLFD_FAMILY_LANES) {
-        const size_t used = (size_t)length < bytes ? (size_t)length : bytes;
-        length += snprintf(text + used, bytes - used, " exchange=%s", exchange_names[tuning->exchange]);
-    }
-    return length;
-}
-
-/* ---- Overrides --------------------------------------------------------------------------------------------------- */
-
-/* A word of an override, "key=value", whole and cut in two. */
-typedef struct word {
-    clfd_slice whole;
-    char key[32], value[32];
-} word;
-
-/* Reads the next word of *text. False at the end; a word of another form has an empty key. */
-static bool next_word(const char **text, word *w)
-{
-    const char *begin = *text + strspn(*text, " ");
-    const size_t length = strcspn(begin, " ");
-    const char *equals = memchr(begin, '=', length);
-
-    *text = begin + length;
-    if (length == 0)
-        return false;
-    memset(w, 0, sizeof *w);
-    w->whole = (clfd_slice){begin, length};
-    if (equals != NULL && (size_t)(equals - begin) < sizeof w->key &&
-        length - (size_t)(equals - begin) <= sizeof w->value) {
-        memcpy(w->key, begin, (size_t)(equals - begin));
-        memcpy(w->value, equals + 1, length - (size_t)(equals - begin) - 1);
-    }
-    return true;
-}
-
-static bool find_name(const char *const *names, size_t count, const char *value, uint32_t *index)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], value) == 0) {
-            *index = (uint32_t)i;
-            return true;
-        }
-    return false;
-}
-
-/* What an override asks for by family= and exchange=, or by a key that only one family has, and what chooses the row
- * that its other words change; -1 where it does not say. */
-typedef struct wish {
-    int64_t family, exchange;
-} wish;
-
-/* The family that alone has a key, or -1. */
-static int64_t family_of_key(const char *key)
-{
-    for (size_t i = 0; i < NUM_FIELDS; i++)
-        if (strcmp(fields[i].name, key) == 0)
-            return fields[i].families == 1u << LANES ? LANES : fields[i].families == 1u << VECTOR ? VECTOR : -1;
-    return -1;
-}
-
-static clfd_status read_wish(const char *text, wish *wanted, const clfd_logger *logger)
-{
-    word w;
-    uint32_t index;
-    int64_t implied = -1;
-
-    wanted->family = wanted->exchange = -1;
-    for (const char *at = text; next_word(&at, &w);) {
-        if (strcmp(w.key, "family") == 0) {
-            if (!find_name(family_names, CLFD_NUM_FAMILIES, w.value, &index))
-                return clfd_fail(logger, CLFD_ERROR_TUNING,
-                                 "tuning family is \"%s\"; it must be decode_vector or decode_lanes", w.value);
-            wanted->family = index;
-        } else if (strcmp(w.key, "exchange") == 0) {
-            if (!find_name(exchange_names, NUM_EXCHANGES, w.value, &index))
-                return clfd_fail(logger, CLFD_ERROR_TUNING,
-                                 "tuning exchange is \"%s\"; it must be local, sub_group or ptx", w.value);
-            wanted->exchange = index;
-        } else if (wanted->family < 0) {
-            implied = implied < 0 ? family_of_key(w.key) : implied;
-        }
-    }
-    if (wanted->family < 0 && wanted->exchange < 0)
-        wanted->family = implied;
-    return CLFD_SUCCESS;
-}
-
-static clfd_status apply_word(const word *w, clfd_tuning *tuning, const clfd_logger *logger)
-{
-    char *end;
-
-    if (strcmp(w->key, "family") == 0 || strcmp(w->key, "exchange") == 0)
-        return CLFD_SUCCESS;
-    for (size_t i = 0; i < NUM_FIELDS; i++) {
-        const struct field *field = &fields[i];
-        if (strcmp(w->key, field->name) != 0)
-            continue;
-        if ((field->families >> tuning->family & 1u) == 0)
-            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; %s has no %s", w->key, w->value,
-                             family_names[tuning->family], w->key);
-        const unsigned long value = strtoul(w->value, &end, 10);
-        if (w->value[0] < '0' || w->value[0] > '9' || *end != '\0' || value < field->min || value > field->max ||
-            (field->power_of_two && (value & (value - 1)) != 0))
-            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; it must be %s from %u to %u", w->key, w->value,
-                             field->power_of_two ? "a power of two" : "a number", field->min, field->max);
-        set_field(tuning, field, (uint32_t)value);
-        return CLFD_SUCCESS;
-    }
-    return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%.*s\"; it is no key=value of a tuning row",
-                     CLFD_SLICE_ARGUMENTS(w->whole));
-}
-
-/* ---- Looking up -------------------------------------------------------------------------------------------------- */
-
 static bool row_serves(const struct shipped_row *row, const clfd_attention *attention, uint32_t rows)
 {
     return attention->head_dim <= row->max_head_dim && attention->head_dim_v <= row->max_head_dim &&
@@ -292,7 +110,7 @@ static clfd_tuning fit_row(const clfd_caps *caps, const clfd_attention *attentio
 }
 
 /* Whether a row is one of those that an override asks for: without a wish, of the device's own. */
-static bool answers(const clfd_caps *caps, const clfd_attention *attention, const wish *wanted,
+static bool answers(const clfd_caps *caps, const clfd_attention *attention, const clfd_wish *wanted,
                     const struct shipped_row *row)
 {
     const bool asked = wanted->family >= 0 || wanted->exchange >= 0;
@@ -308,7 +126,8 @@ static bool answers(const clfd_caps *caps, const clfd_attention *attention, cons
 
 /* The first row that an override asks for and the device runs as it is; else the first one, which the override may make
  * fit. False where there is none. */
-static bool find_row(const clfd_caps *caps, const clfd_attention *attention, const wish *wanted, clfd_tuning *found)
+static bool find_row(const clfd_caps *caps, const clfd_attention *attention, const clfd_wish *wanted,
+                     clfd_tuning *found)
 {
     bool any = false;
 
@@ -330,18 +149,16 @@ static clfd_status override_row(const clfd_caps *caps, const clfd_attention *att
                                 const clfd_logger *logger)
 {
     const char *reason;
-    wish wanted;
-    word w;
-    clfd_status status = read_wish(attention->tuning, &wanted, logger);
+    clfd_wish wanted;
+    clfd_status status = clfd_words_read_wish(attention->tuning, &wanted, logger);
 
     if (status != CLFD_SUCCESS)
         return status;
     if (!find_row(caps, attention, &wanted, tuning))
         return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" matches no tuning row that this device can run",
                          attention->tuning);
-    for (const char *at = attention->tuning; next_word(&at, &w);)
-        if ((status = apply_word(&w, tuning, logger)) != CLFD_SUCCESS)
-            return status;
+    if ((status = clfd_words_apply(attention->tuning, tuning, logger)) != CLFD_SUCCESS)
+        return status;
     if ((reason = refusal(caps, attention, tuning)) != NULL)
         return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning \"%s\" cannot run here: %s", attention->tuning, reason);
     return CLFD_SUCCESS;

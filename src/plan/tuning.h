@@ -44,7 +44,4 @@ clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *
 /* "decode_vector", "decode_lanes": name of the family, of its file in cl/ and of its kernel. */
 const char *clfd_family_name(clfd_family family);
 
-/* "key=value ..." of the row, the words that an override takes. Returns what snprintf would. */
-int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes);
-
 #endif
