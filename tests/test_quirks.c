@@ -57,6 +57,21 @@ START_TEST(blocking_is_for_cpus_of_pocl)
 }
 END_TEST
 
+START_TEST(shuffles_of_pocl_are_not_used)
+{
+    clfd_identity pocl_5 = pocl_cpu;
+    clfd_caps caps = {.type = CL_DEVICE_TYPE_CPU, .sub_groups = true, .shuffle = true};
+
+    pocl_5.extensions = "cl_khr_subgroups cl_khr_subgroup_shuffle";
+    clfd_quirks_apply(&pocl_5, &caps, NULL);
+    ck_assert(!caps.shuffle);
+    ck_assert(caps.sub_groups);
+    caps = (clfd_caps){.type = CL_DEVICE_TYPE_GPU, .sub_groups = true, .shuffle = true};
+    clfd_quirks_apply(&intel_gpu, &caps, NULL);
+    ck_assert(caps.shuffle);
+}
+END_TEST
+
 START_TEST(ptx_needs_the_vendor_and_the_extension)
 {
     clfd_identity no_extension = h200, other_vendor = h200, longer_word = h200;
@@ -107,7 +122,7 @@ START_TEST(only_intel_gpus_get_the_option_for_large_buffers)
 }
 END_TEST
 
-START_TEST(quirks_take_nothing_away_and_options_are_appended)
+START_TEST(options_are_appended_and_other_capabilities_stay)
 {
     clfd_caps caps = {.fp16 = true, .sub_groups = true, .shuffle = true, .build_options = "-DX"};
 
@@ -139,10 +154,11 @@ int main(void)
     const TTest *const tests[] = {
         prefetch_is_for_cpus_of_pocl,
         blocking_is_for_cpus_of_pocl,
+        shuffles_of_pocl_are_not_used,
         ptx_needs_the_vendor_and_the_extension,
         upgrades_of_ptx_begin_with_their_compute_capability,
         only_intel_gpus_get_the_option_for_large_buffers,
-        quirks_take_nothing_away_and_options_are_appended,
+        options_are_appended_and_other_capabilities_stay,
         each_quirk_in_force_says_its_reason,
     };
     return run_suite("quirks", tests, sizeof tests / sizeof tests[0]);

@@ -10,29 +10,39 @@ static const struct {
     const char *platform, *vendor; /* fragments */
     const char *extension;         /* whole word */
     uint32_t compute_capability;   /* at least */
-    size_t grants;                 /* the bool of clfd_caps that becomes true */
+    size_t member;                 /* the bool of clfd_caps that becomes true, or false where the row forbids */
+    bool forbids;
     const char *build_option;
     const char *reason;
 } quirks[] = {
     {
         .type = CL_DEVICE_TYPE_CPU,
         .platform = "Portable Computing Language",
-        .grants = offsetof(clfd_caps, prefetch),
+        .member = offsetof(clfd_caps, prefetch),
         .reason = "PoCL compiles __builtin_prefetch to the processor's own instruction; Mesa's compiler aborts the "
                   "process at it",
     },
     {
         .type = CL_DEVICE_TYPE_CPU,
         .platform = "Portable Computing Language",
-        .grants = offsetof(clfd_caps, blocking),
+        .member = offsetof(clfd_caps, blocking),
         .reason =
             "PoCL compiles a register-blocked kernel in 2 s and it is several times as fast as a plain one; Mesa's "
             "llvmpipe took 100 s for the same kernel, 15 s for the plain one",
     },
     {
+        .platform = "Portable Computing Language",
+        .extension = "cl_khr_subgroup_shuffle",
+        .member = offsetof(clfd_caps, shuffle),
+        .forbids = true,
+        .reason =
+            "PoCL 5.0 computes wrong results where sub-group shuffles stand in unrolled loops: decode_lanes is right "
+            "there with local memory and wrong with shuffles",
+    },
+    {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
-        .grants = offsetof(clfd_caps, ptx),
+        .member = offsetof(clfd_caps, ptx),
         .reason =
             "NVIDIA's compiler takes inline PTX, though no extension says so, and offers no sub-groups: shuffles are "
             "to be had no other way",
@@ -41,7 +51,7 @@ static const struct {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
         .compute_capability = 7,
-        .grants = offsetof(clfd_caps, fused_merge),
+        .member = offsetof(clfd_caps, fused_merge),
         .reason =
             "fence.acq_rel.gpu, from compute capability 7.0, orders memory across work-groups, which mem_fence of "
             "OpenCL C 1.2 does not",
@@ -50,13 +60,13 @@ static const struct {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
         .compute_capability = 8,
-        .grants = offsetof(clfd_caps, matrix),
+        .member = offsetof(clfd_caps, matrix),
         .reason = "mma.sync m16n8k16 and cp.async begin with compute capability 8.0",
     },
     {
         .type = CL_DEVICE_TYPE_GPU,
         .platform = "Intel(R) OpenCL",
-        .grants = offsetof(clfd_caps, buffers_over_4g),
+        .member = offsetof(clfd_caps, buffers_over_4g),
         .build_option = "-cl-intel-greater-than-4GB-buffer-required",
         .reason = "Intel's GPU compiler may address buffers by 32-bit offsets unless told otherwise; other compilers "
                   "refuse the option (PoCL 3.1: CL_INVALID_BUILD_OPTIONS)",
@@ -85,7 +95,7 @@ void clfd_quirks_apply(const clfd_identity *identity, clfd_caps *caps, const clf
     for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
         if (!applies(i, identity))
             continue;
-        *(bool *)((char *)caps + quirks[i].grants) = true;
+        *(bool *)((char *)caps + quirks[i].member) = !quirks[i].forbids;
         if (quirks[i].build_option != NULL)
             append_option(caps, quirks[i].build_option);
         clfd_note(logger, CLFD_LOG_INFO, "quirk in force: %s", quirks[i].reason);
