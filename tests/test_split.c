@@ -119,7 +119,7 @@ START_TEST(direct_write_equals_a_merge_of_one)
     static const int32_t lens[] = {TOKENS, 0, 1, 17, TOKENS - 1};
 
     for (size_t f = 0; f < NUM_FAMILIES; f++)
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 4; i += f == 0 ? 1 : 3) {
             attention_problem p = decode_case(&families[f]);
             p.attention.out_type = types[i % 3];
             p.attention.partial = i == 3 ? CLFD_PARTIAL_MLO : CLFD_PARTIAL_LSE;
