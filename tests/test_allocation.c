@@ -11,6 +11,13 @@ enum { NUM_CALLS = 100000, WARM_CALLS = 5000, BATCH_OF_CALLS = 500 };
 /* What the driver itself may keep per 100,000 calls, for its caches: far below one small object a call. */
 #define MAX_GROWTH_BYTES ((size_t)2 << 20)
 
+/* The address sanitizer keeps what is freed, the driver's memory among it. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FREED_IS_KEPT 1
+#else
+#define FREED_IS_KEPT 0
+#endif
+
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
@@ -96,7 +103,7 @@ START_TEST(enqueueing_100000_times_allocates_nothing_and_memory_stays_flat)
         decode(call, BATCH_OF_CALLS);
     after = allocations;
     ck_assert_uint_eq(after, before);
-    ck_assert_uint_le(resident_bytes(), resident + MAX_GROWTH_BYTES);
+    ck_assert(FREED_IS_KEPT || resident_bytes() <= resident + MAX_GROWTH_BYTES);
     attention_read(call);
     attention_expect_reference(call);
     attention_close(call);

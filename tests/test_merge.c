@@ -148,8 +148,10 @@ static void download(const clfd_buffer *buffer, void *values, size_t count, size
     clGetMemObjectInfo(buffer->mem, CL_MEM_SIZE, sizeof all, &all, NULL);
     ck_assert_uint_le(all, sizeof data);
     test_buffer_read(buffer->mem, 0, data, all);
-    memcpy(values, data + before, count * bytes);
-    memset(data + before, 0xff, count * bytes);
+    if (count > 0) {
+        memcpy(values, data + before, count * bytes);
+        memset(data + before, 0xff, count * bytes);
+    }
     for (size_t i = 0; i < all; i++)
         EXPECT(data[i] == 0xff, "byte %zu of a result was written", i);
 }
