@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const decode_family families[] = {
-    {.tuning = NULL, .ratio = 2},
-    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
-};
-#define NUM_FAMILIES (sizeof families / sizeof families[0])
-
 /* What other people's caches were seen to hold, and the greatest number of f16. */
 static const float poisons[] = {INFINITY, -INFINITY, 65504.0f, -65504.0f, 1e-7f};
 #define NUM_POISONS (sizeof poisons / sizeof poisons[0])
@@ -39,9 +33,9 @@ START_TEST(tails_of_keys_and_values_are_not_used)
 {
     static const int32_t lens[] = {32, 64, 96, 48, 0, 1, 127, 128};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (uint32_t split_size = 20; split_size <= 200; split_size += 180) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             p.attention.max_batch = sizeof lens / sizeof lens[0];
             p.attention.split_size = split_size;
             p.kv_lens = lens;
@@ -52,8 +46,8 @@ END_TEST
 
 START_TEST(paddings_between_rows_and_before_tensors_are_not_used)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
-        attention_problem p = decode_case(&families[f]);
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        attention_problem p = decode_case(&decode_forms[f]);
         p.attention.k_strides = (clfd_strides){.token = 2 * 80, .head = 80};
         p.attention.v_strides = (clfd_strides){.token = 72, .head = 200 * 72 + 8, .batch = 3 * (200 * 72 + 8)};
         p.q_offset = 64;
@@ -66,8 +60,8 @@ END_TEST
 /* Keys that a sequence has, but none of whose queries sees. */
 START_TEST(sequences_beyond_the_bound_and_the_batch_are_not_used)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
-        attention_problem p = decode_case(&families[f]);
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        attention_problem p = decode_case(&decode_forms[f]);
         p.kv_len_bound = 70;
         p.batch = 4;
         expect_poison_unused(&p);
@@ -83,8 +77,8 @@ START_TEST(keys_and_values_may_share_a_buffer)
 {
     enum { DIM = 64, HEADS = 2, HALF = HEADS * DIM * 2 /* bytes */ };
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
-        attention_problem p = decode_case(&families[f]);
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        attention_problem p = decode_case(&decode_forms[f]);
         p.attention.k_strides.token = p.attention.v_strides.token = 2 * HEADS * DIM;
         attention_call *const call = attention_open(&p);
         const tensor_image *const k = &call->images[ATTENTION_K], *const v = &call->images[ATTENTION_V];
@@ -111,9 +105,9 @@ END_TEST
 
 START_TEST(layouts_alternate_on_one_context)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int turn = 0; turn < 6; turn++) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             if (turn % 2 == 1)
                 p.attention.k_strides = p.attention.v_strides = (clfd_strides){.batch = 64, .token = 1280, .head = 640};
             else if (turn == 2)

@@ -4,12 +4,6 @@
 #include "support/suite.h"
 #include <string.h>
 
-static const decode_family families[] = {
-    {.tuning = NULL, .ratio = 2},
-    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
-};
-#define NUM_FAMILIES (sizeof families / sizeof families[0])
-
 /* Copies a sequence's q, K and V from one call into another. */
 static void copy_sequence(attention_call *to, uint32_t to_batch, const attention_call *from, uint32_t from_batch)
 {
@@ -39,8 +33,8 @@ START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
     static const uint32_t batches[] = {2, 7, 64};
     static const int32_t length = 131;
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
-        attention_problem p = decode_case(&families[f]);
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        attention_problem p = decode_case(&decode_forms[f]);
         p.attention.max_batch = 1;
         p.kv_lens = &length;
         attention_call *const alone = attention_open(&p);
@@ -84,9 +78,9 @@ START_TEST(capacity_and_placement_change_no_bit)
         {131, 0, 0, 0}, {4000, 0, 0, 0}, {200, 131, 0, 0}, {4000, 150, 0, 0}, {200, 0, CLFD_LAYOUT_BHSD, 32}};
     static const int32_t lens[] = {131, 3, 0, 64, 100};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             p.attention.split_policy = policies[i].policy;
             p.attention.split_size = policies[i].size;
             p.kv_lens = lens;
@@ -118,9 +112,9 @@ START_TEST(direct_write_equals_a_merge_of_one)
     static const clfd_type types[] = {CLFD_TYPE_F32, CLFD_TYPE_F16, CLFD_TYPE_BF16};
     static const int32_t lens[] = {TOKENS, 0, 1, 17, TOKENS - 1};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < 4; i += f == 0 ? 1 : 3) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             p.attention.out_type = types[i % 3];
             p.attention.partial = i == 3 ? CLFD_PARTIAL_MLO : CLFD_PARTIAL_LSE;
             p.attention.split_size = p.attention.max_kv_len = TOKENS;
@@ -149,9 +143,9 @@ START_TEST(tiles_that_do_not_divide_into_splits_match_the_reference)
     static const uint32_t splits[] = {0, 1, 12, 13, 63, 64, 65, 10000};
     static const int32_t lens[] = {64 * 64, 64 * 64 - 1, 64 * 63 + 1, 1, 0};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             p.attention.max_kv_len = 64 * 64;
             p.attention.split_policy = CLFD_SPLIT_COUNT;
             p.attention.split_size = splits[i];
@@ -164,9 +158,9 @@ END_TEST
 
 START_TEST(same_call_gives_the_same_bits_every_time)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (clfd_split_policy policy = CLFD_SPLIT_AUTO; policy <= CLFD_SPLIT_TOKENS; policy++) {
-            attention_problem p = decode_case(&families[f]);
+            attention_problem p = decode_case(&decode_forms[f]);
             p.attention.split_policy = policy;
             p.attention.split_size = policy == CLFD_SPLIT_AUTO ? 0 : 5;
             attention_call *const first = attention_open(&p), *const again = attention_open(&p);

@@ -6,19 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Every test runs through both families, in blocks of two rows. */
-static const decode_family families[] = {
-    {.tuning = NULL, .ratio = 2},
-    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
-};
-#define NUM_FAMILIES (sizeof families / sizeof families[0])
-
 enum { HEADS = 4, DIM = 64, SPLIT = 32 };
 
 /* Two sequences, K and V in f32 where a value must be exact. */
-static attention_problem make_problem(size_t family, clfd_type type, const int32_t *kv_lens)
+static attention_problem make_problem(size_t form, clfd_type type, const int32_t *kv_lens)
 {
-    attention_problem p = decode_case(&families[family]);
+    attention_problem p = decode_case(&decode_forms[form]);
 
     p.attention.max_batch = 2;
     p.attention.q_type = type;
@@ -72,7 +65,7 @@ START_TEST(lse_of_equal_scores_is_the_natural_logarithm_of_their_number)
 {
     static const int32_t lens[][2] = {{1, 1}, {2, 2}, {31, 31}, {32, 32}, {33, 33}, {64, 64}, {100, 100}, {200, 200}};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
             const attention_problem p = make_problem(f, CLFD_TYPE_F16, lens[i]);
             attention_call *const call = open_scored(&p, zero);
@@ -88,7 +81,7 @@ START_TEST(weights_are_exponentials_to_the_base_e)
 {
     static const int32_t lens[] = {2, 2};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (uint32_t split = 1; split <= 2; split++) { /* two partial states, then one */
             attention_problem p = make_problem(f, CLFD_TYPE_F32, lens);
             p.attention.split_size = split;
@@ -108,7 +101,7 @@ START_TEST(three_keys_of_four_dims_give_the_textbook_values)
     static const double outs[3][4] = {{0.1, 0.2, 0.3, 0.4}, {0.304, 0.302, 0.300, 0.298}, {0.269, 0.403, 0.233, 0.366}};
     static const double ms[3] = {0.12, 0.165, 0.165}, ls[3] = {1.0, 1.9560, 2.9510};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int32_t n = 1; n <= 3; n++) {
             const int32_t lens[] = {n, n};
             attention_problem p = make_problem(f, CLFD_TYPE_F32, lens);
@@ -149,7 +142,7 @@ START_TEST(no_finite_score_stands_for_an_invisible_key)
     static const float levels[] = {-2e38f,    -1e30f,    -1e6f, -65536.0f, -65504.0f, -60000.0f,
                                    -50000.0f, -10000.0f, 1e4f,  60000.0f,  1e30f,     2e38f};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < 2 * sizeof levels / sizeof levels[0]; i++) {
             const bool mlo = i % 2 == 1;
             const int32_t lens[] = {0, mlo ? 100 : 4 * SPLIT};
@@ -180,7 +173,7 @@ START_TEST(rising_and_falling_scores_match_the_reference)
     static const float steps[] = {1e-3f, -1e-3f, 1.0f, -1.0f, 100.0f, -100.0f, 1000.0f, -1000.0f};
     static const int32_t lens[] = {200, 65};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F32, lens);
             p.hot = true;
@@ -198,7 +191,7 @@ START_TEST(negative_and_tiny_scales_match_the_reference)
 {
     static const float scales[] = {-1.0f, -0.125f, 1e-30f, 8.0f, 1e-45f};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F16, NULL);
             p.attention.scale = scales[i];
@@ -216,7 +209,7 @@ START_TEST(rows_without_keys_are_zero_and_minus_infinity)
     static const int32_t lens[] = {5, 0, 5, -3};
     static const float nothing[DIM] = {0.0f};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int variant = 0; variant < 4; variant++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F16, lens);
             p.attention.max_batch = 4;
@@ -283,7 +276,7 @@ static const int32_t two_lengths[] = {70, 70};
 
 START_TEST(visible_nan_in_a_key_spoils_the_rows_that_see_it_and_no_others)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (uint32_t token = 0; token < 70; token += 23) {
             const attention_problem p = make_problem(f, CLFD_TYPE_F16, two_lengths);
             attention_call *const call = attention_open(&p);
@@ -300,7 +293,7 @@ START_TEST(visible_nan_and_infinity_in_a_value_spoil_its_dim)
 {
     static const float values[] = {NAN, INFINITY, -INFINITY};
 
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (size_t i = 0; i < 3; i++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F16, two_lengths);
             p.attention.scale = 0.125f; /* no weight underflows */
@@ -315,7 +308,7 @@ END_TEST
 /* The last key is visible to the last query alone, which shares its block with others. */
 START_TEST(key_of_the_future_is_not_used_by_rows_of_the_same_block)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int tensor = ATTENTION_K; tensor <= ATTENTION_V; tensor++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F16, two_lengths);
             p.attention.q_len = 4;
@@ -330,7 +323,7 @@ END_TEST
 
 START_TEST(nan_in_q_spoils_its_row_and_no_other)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
         const attention_problem p = make_problem(f, CLFD_TYPE_F16, two_lengths);
         attention_call *const call = attention_open(&p);
         image_put(&call->images[ATTENTION_Q], 1, 0, 2, 63, NAN);
@@ -347,7 +340,7 @@ static float special_at_key_50(uint32_t key) { return key == 50 ? special : 0.0f
 
 START_TEST(score_of_plus_infinity_gives_nan)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int format = 0; format < 2; format++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F32, two_lengths);
             p.attention.partial = format == 0 ? CLFD_PARTIAL_LSE : CLFD_PARTIAL_MLO;
@@ -362,7 +355,7 @@ END_TEST
 /* Whatever its value holds. */
 START_TEST(score_of_minus_infinity_makes_its_key_invisible)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
         const attention_problem p = make_problem(f, CLFD_TYPE_F32, two_lengths);
         special = -INFINITY;
         attention_call *const call = open_scored(&p, special_at_key_50);
@@ -383,7 +376,7 @@ static float minus_infinity(uint32_t key)
 
 START_TEST(row_whose_scores_are_all_minus_infinity_is_empty)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++)
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
         for (int variant = 0; variant < 4; variant++) {
             attention_problem p = make_problem(f, CLFD_TYPE_F32, two_lengths);
             p.attention.partial = variant % 2 == 0 ? CLFD_PARTIAL_LSE : CLFD_PARTIAL_MLO;

@@ -4,11 +4,17 @@
 #include "support/suite.h"
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
-enum { NUM_CODES = 65536, DIM = 8 };
+enum { NUM_CODES = 65536, DIM = 16 };
 
-static const char *const tunings[] = {NULL, "family=decode_lanes exchange=local wg=8 lanes=8 parts=1"};
-#define NUM_FAMILIES (sizeof tunings / sizeof tunings[0])
+static const char *const tunings[] = {
+    NULL,
+    "family=decode_vector width=8 tile=1 prefetch=0",
+    "family=decode_vector width=16 tile=16",
+    "family=decode_lanes exchange=local wg=8 lanes=8 parts=1",
+};
+#define NUM_FORMS (sizeof tunings / sizeof tunings[0])
 
 /* q and K one-hot at dim 0, V zero. */
 static attention_call *open_heads(const char *tuning, clfd_type q_type, clfd_type kv_type, clfd_type out_type)
@@ -62,7 +68,7 @@ static bool is_score(float lse, float code)
 /* All codes in q or K, whose product with the other's 1 is the score. */
 static void expect_codes_as_scores(attention_tensor tensor, clfd_type type)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+    for (size_t f = 0; f < NUM_FORMS; f++) {
         attention_call *const call = open_heads(tunings[f], type, type, CLFD_TYPE_F32);
         put_codes(&call->images[tensor]);
         attention_run(call);
@@ -86,7 +92,7 @@ END_TEST
 
 static void expect_codes_as_values(clfd_type type)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+    for (size_t f = 0; f < NUM_FORMS; f++) {
         attention_call *const call = open_heads(tunings[f], type, type, CLFD_TYPE_F32);
         put_codes(&call->images[ATTENTION_V]);
         attention_run(call);
@@ -105,7 +111,7 @@ END_TEST
 START_TEST(all_bf16_codes_of_values_are_exact) { expect_codes_as_values(CLFD_TYPE_BF16); }
 END_TEST
 
-/* Eight floats round a code of the 16-bit type: itself, where rounding turns, and the neighbours of both. */
+/* Eight floats, twice, round a code of the 16-bit type: itself, where rounding turns, and the neighbours of both. */
 static void floats_round_code(clfd_type type, uint16_t code, float floats[DIM])
 {
     const uint16_t next_code = (uint16_t)(code + 1);
@@ -125,11 +131,12 @@ static void floats_round_code(clfd_type type, uint16_t code, float floats[DIM])
     floats[5] = nextafterf(x, -INFINITY);
     floats[6] = next;
     floats[7] = x * 1.0001f;
+    memcpy(floats + 8, floats, 8 * sizeof floats[0]);
 }
 
 static void expect_out_rounded(clfd_type type)
 {
-    for (size_t f = 0; f < NUM_FAMILIES; f++) {
+    for (size_t f = 0; f < NUM_FORMS; f++) {
         attention_call *const call = open_heads(tunings[f], CLFD_TYPE_F32, CLFD_TYPE_F32, type);
         float given[DIM], expected[DIM];
         uint16_t rounded[DIM];

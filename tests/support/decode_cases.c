@@ -15,6 +15,13 @@ static const int32_t lengths[NUM_LENGTHS] = {
 #define NUM_FEW 5
 static const int32_t few[NUM_FEW] = {0, 1, 33, 97, 130};
 
+const decode_family decode_forms[NUM_DECODE_FORMS] = {
+    {.tuning = NULL, .ratio = 2},
+    {.tuning = "family=decode_vector width=8 tile=1 prefetch=0", .ratio = 2},
+    {.tuning = "family=decode_vector width=16 tile=16", .ratio = 2},
+    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
+};
+
 attention_problem decode_case(const decode_family *family)
 {
     return (attention_problem){

@@ -13,6 +13,11 @@ typedef struct decode_family {
     bool choice;        /* only the first few rows of tables that build a program each */
 } decode_family;
 
+/* The forms of the kernels through which rules are tested that every one of them must keep, in blocks of two rows: what
+ * the device gets by itself, the reference row, the blocked vectors of either width, lanes. */
+#define NUM_DECODE_FORMS 4
+extern const decode_family decode_forms[NUM_DECODE_FORMS];
+
 /* f16 q, K and V, f32 out, dim 64, two KV heads, splits of 32 tokens, at most 200 tokens. */
 attention_problem decode_case(const decode_family *family);
 
