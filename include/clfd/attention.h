@@ -4,7 +4,7 @@
  *
  *     g    = h / (num_q_heads / num_kv_heads)                       // the KV head of query head h
  *     n    = clamp(kv_lens ? kv_lens[b] : max_kv_len, 0, kv_len_bound ? min(kv_len_bound, max_kv_len) : max_kv_len)
- *     p    = n - q_len + i                                          // position of query i: kv_len counts the new tokens
+ *     p    = n - q_len + i                                          // position of query i: kv_len counts new tokens
  *     m = -inf; l = 0; o[0..Dv) = 0
  *     for (j = 0; j < n; j++) {
  *         if (causal && j > p) continue;
@@ -15,8 +15,8 @@
  *     out[b][i][h] = l == 0 ? 0 : o / l
  *     lse[b][i][h] = l == 0 ? -inf : log(l)                          // natural logarithm
  *
- * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other row's; a NaN in
- * a visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
+ * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other's; a NaN in a
+ * visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
  * below 2^-125 of the greatest one as 0, which makes NaN of an infinity in its V. Nothing else is ever used: neither
  * what lies past a sequence's end nor the V of a key whose score is -inf.
  *
@@ -55,7 +55,7 @@ typedef enum clfd_split_policy {
 
 /* Strides in elements. 0 is the default of the tensor; CLFD_STRIDE_BROADCAST is a true zero (K and V only). The
  * innermost stride, over dim, is always 1. Defaults are those of a dense tensor of the plan's own sizes: K and V hold
- * max_kv_len tokens, so plans of different max_kv_len over one cache need its batch stride (BHSD: its head stride) said. */
+ * max_kv_len tokens, so plans of different max_kv_len over one cache need its batch stride (BHSD: head stride) said. */
 typedef struct clfd_strides {
     int64_t batch;
     int64_t token; /* for q and out: over the q_len queries */

@@ -86,7 +86,7 @@ CLFD_API void clfd_merge_lse(size_t num_states, const float *o, size_t o_stride,
 CLFD_API void clfd_merge_mlo_sequential(size_t num_states, const float *o, size_t o_stride, const float *ms,
                                         const float *ls, size_t dim, float *out, float *m, float *l);
 
-/* The N-way merge of (m, l, o) states as a binary tree, in place: state i takes in state i + step, for step 1, 2, 4, ...
+/* The N-way merge of (m, l, o) states as a binary tree, in place: state i takes in state i + step, for step 1, 2, 4 ...
  * State 0 ends as the result; all states are overwritten. With num_states 0 nothing happens. */
 CLFD_API void clfd_merge_mlo_tree(size_t num_states, float *o, size_t o_stride, float *ms, float *ls, size_t dim);
 
@@ -102,10 +102,10 @@ CLFD_API void clfd_merge_ring_lse(size_t num_ranks, size_t rank, const float *o,
 /* S of an (m, l) pair: m + log l, -inf for the empty state. */
 CLFD_API float clfd_state_lse(float m, float l);
 
-/* One attention over a cache in two parts, each with a plan of its own: compute both with out_type F32, dense out and an
- * lse buffer, and merge (out, lse) of the earlier part with (out, lse) of the later one, rows = batch * q_len *
- * num_q_heads in that order. A causal mask belongs to the later part alone, which must hold all new tokens: positions are
- * counted from a part's own last key, and the earlier part is visible whole. */
+/* One attention over a cache in two parts, each with a plan of its own: compute both with out_type F32, dense out and
+ * an lse buffer, and merge (out, lse) of the earlier part with (out, lse) of the later one, rows = batch * q_len *
+ * num_q_heads in that order. A causal mask belongs to the later part alone, which must hold all new tokens: positions
+ * are counted from a part's own last key, and the earlier part is visible whole. */
 
 /* ---- Merging on the device --------------------------------------------------------------------------------------- */
 
@@ -149,8 +149,8 @@ CLFD_API clfd_status clfd_enqueue_merge(clfd_merge_plan *plan, cl_command_queue 
                                         const clfd_state_buffers *states, const clfd_state_buffers *merged,
                                         cl_uint num_wait, const cl_event *wait, cl_event *event);
 
-/* Enqueues the pairwise merge of two states per row, each [rows][head_dim_v] and [rows]: merged = a (+) b. The plan must
- * have num_states 2 and out_type F32. merged may be exactly a or exactly b (the accumulator), and overlaps nothing
+/* Enqueues the pairwise merge of two states per row, each [rows][head_dim_v] and [rows]: merged = a (+) b. The plan
+ * must have num_states 2 and out_type F32. merged may be exactly a or exactly b (the accumulator), and overlaps nothing
  * else. merged needs its statistics: a pairwise merge yields a state. */
 CLFD_API clfd_status clfd_enqueue_merge_pair(clfd_merge_plan *plan, cl_command_queue queue, uint32_t rows,
                                              const clfd_state_buffers *a, const clfd_state_buffers *b,
