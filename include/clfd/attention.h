@@ -4,16 +4,28 @@
  *
  *     g    = h / (num_q_heads / num_kv_heads)                       // the KV head of query head h
  *     n    = clamp(kv_lens ? kv_lens[b] : max_kv_len, 0, kv_len_bound ? min(kv_len_bound, max_kv_len) : max_kv_len)
- *     p    = n - q_len + i                                          // position of query i: kv_len counts new tokens
+ *     p    = query_positions ? query_positions[b][i] : n - q_len + i // kv_len counts the new tokens
  *     m = -inf; l = 0; o[0..Dv) = 0
- *     for (j = 0; j < n; j++) {
- *         if (causal && j > p) continue;
- *         score = scale * dot(q[b][i][h], k[b][j][g], head_dim)
+ *     for (j = kv_start ? kv_start[b] : 0; j < n; j++) {
+ *         if (causal && j > p || window && j <= p - window || masked(b, i, j) || page_is_invalid(b, j)) continue;
+ *         score = scale * dot(q[b][i][h], K(b, j, g), head_dim)
+ *         if (softcap)  score = softcap * tanh(score / softcap)
+ *         if (alibi)    score -= alibi[h] * |j - p|
+ *         if (bias)     score += bias[b][h][i][j]
  *         if (score == -inf) continue;
- *         l += exp(score); o += exp(score) * v[b][j][g]              // computed as an online softmax, split and merged
+ *         l += exp(score); o += exp(score) * V(b, j, g)              // computed as an online softmax, split and merged
  *     }
+ *     if (sinks) l += exp(sinks[h])                                  // one more logit, without a value
  *     out[b][i][h] = l == 0 ? 0 : o / l
  *     lse[b][i][h] = l == 0 ? -inf : log(l)                          // natural logarithm
+ *
+ * K(b, j, g) and V(b, j, g) are rows of the cache: row c = cache_batch_idx ? cache_batch_idx[b] : b, and
+ *
+ *     strided   k[c][j][g]
+ *     paged     k[page][j % page_size][g], page = block_table[c][j / page_size], or under CSR
+ *               block_table[page_indptr[c] + j / page_size] where that is below page_indptr[c + 1]
+ *
+ * dequantised, where their type is a quantised one, as clfd_type says.
  *
  * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other's; a NaN in a
  * visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
@@ -32,8 +44,28 @@
 extern "C" {
 #endif
 
-/* Element types. 0 stands for the default that the field names. */
-typedef enum clfd_type { CLFD_TYPE_DEFAULT = 0, CLFD_TYPE_F32 = 1, CLFD_TYPE_F16 = 2, CLFD_TYPE_BF16 = 3 } clfd_type;
+/* Element types. 0 stands for the default that the field names. The plain types serve every tensor, the quantised ones K
+ * and V, which may differ. A storage unit is what strides count: an element of most types, a byte (two elements) of int4,
+ * a block of 32 elements of the GGML formats.
+ *
+ *     int8, int4   value = (code - zero) * scale; codes are two's complement; of int4, element 2i is the low nibble of
+ *                  byte i and element 2i + 1 the high one. Scales and zeros are tensors of their own: clfd_quant
+ *     fp8          value = code * scale; e4m3fn and e5m2 of the OCP 8-bit floating point specification 1.0: e4m3 has NaN
+ *                  and no infinities, e5m2 has both; one scale per tensor or per KV head
+ *     q8_0, q4_0   GGML's blocks of 32: an f16 scale d, then 32 codes of int8, value = code * d; or 16 bytes of which
+ *                  byte i holds elements i (low nibble) and i + 16 (high), value = (nibble - 8) * d */
+typedef enum clfd_type {
+    CLFD_TYPE_DEFAULT = 0,
+    CLFD_TYPE_F32 = 1,
+    CLFD_TYPE_F16 = 2,
+    CLFD_TYPE_BF16 = 3,
+    CLFD_TYPE_INT8 = 4,
+    CLFD_TYPE_INT4 = 5,
+    CLFD_TYPE_FP8_E4M3 = 6,
+    CLFD_TYPE_FP8_E5M2 = 7,
+    CLFD_TYPE_Q8_0 = 8,
+    CLFD_TYPE_Q4_0 = 9
+} clfd_type;
 
 /* Default order of K and V in memory, slowest first; explicit strides override it one by one. */
 typedef enum clfd_layout {
@@ -53,16 +85,54 @@ typedef enum clfd_split_policy {
     CLFD_SPLIT_TOKENS = 2 /* splits of split_size tokens: a row's bits depend on that row alone */
 } clfd_split_policy;
 
-/* Strides in elements. 0 is the default of the tensor; CLFD_STRIDE_BROADCAST is a true zero (K and V only). The
+/* Strides in storage units of the type. 0 is the default of the tensor; CLFD_STRIDE_BROADCAST is a true zero (K and V only). The
  * innermost stride, over dim, is always 1. Defaults are those of a dense tensor of the plan's own sizes: K and V hold
- * max_kv_len tokens, so plans of different max_kv_len over one cache need its batch stride (BHSD: head stride) said. */
+ * max_kv_len tokens, so plans of different max_kv_len over one cache need its batch stride (BHSD: head stride) said. Paged
+ * K and V hold page_size tokens per page. */
 typedef struct clfd_strides {
-    int64_t batch;
+    int64_t batch; /* of paged K and V: over the pages */
     int64_t token; /* for q and out: over the q_len queries */
     int64_t head;
 } clfd_strides;
 
 #define CLFD_STRIDE_BROADCAST INT64_MIN
+
+/* How K and V lie in memory: one region per cache row, or pages in any order, which sequences may share. */
+typedef enum clfd_paging {
+    CLFD_PAGING_NONE = 0,
+    CLFD_PAGING_TABLE = 1, /* block_table int32 [cache row][page of the sequence] */
+    CLFD_PAGING_CSR = 2    /* block_table int32 [num_page_indices], page_indptr int32 [cache rows + 1] */
+} clfd_paging;
+
+/* Which keys a mask hides, besides causal and window. */
+typedef enum clfd_mask {
+    CLFD_MASK_NONE = 0,
+    CLFD_MASK_BOOL = 1, /* uint8 [batch][query][key]: 0 hides, anything else shows */
+    CLFD_MASK_TREE = 2  /* uint32 [batch][query]: bit j shows key kv_len - q_len + j; all earlier keys are visible. For
+                           the trees of speculative decoding */
+} clfd_mask;
+
+/* Strides in elements of a bias [batch][head][query][key] or of a mask [batch][query][key]. All 0: dense, with
+ * max_batch, num_q_heads, q_len and max_kv_len. Otherwise a stride of 0 broadcasts. None is negative. A tree mask has no
+ * key stride, a mask no head stride. */
+typedef struct clfd_score_strides {
+    int64_t batch, head, query, key;
+} clfd_score_strides;
+
+/* The scales of quantised K or V: for int8 and int4 one for each (token, KV head, group of dims), for fp8 one for the
+ * tensor or for each KV head. All 0 for other types. Index of a scale, in elements:
+ *
+ *     batch * strides.batch + token * strides.token + head * strides.head + d / group * group_stride
+ *
+ * where batch and token are those of the cache: page and token within it where K and V are paged. */
+typedef struct clfd_quant {
+    uint32_t group; /* int8, int4: dims per scale, a multiple of 8 that divides the head dim; default all of them */
+    clfd_type scale_type; /* F32 or F16, of scales and zeros; default F32 */
+    uint32_t zeros;       /* int8, int4: 1: a zero for each scale, in the same layout; else zeros are 0 */
+    clfd_strides strides; /* default for int8, int4: dense in the order of kv_layout, the groups innermost; for fp8: one
+                             scale for all (head 1: one for each KV head; batch and token must stay 0) */
+    int64_t group_stride; /* default 1 */
+} clfd_quant;
 
 /* One attention. Zero every field that you do not set: zero means the default everywhere. */
 typedef struct clfd_attention {
@@ -75,14 +145,36 @@ typedef struct clfd_attention {
     uint32_t head_dim;     /* a multiple of 8 from 8 to 576; required */
     uint32_t head_dim_v;   /* likewise; default head_dim */
     clfd_type q_type;      /* default F32 */
-    clfd_type k_type;      /* default q_type */
-    clfd_type v_type;      /* default k_type; must equal it */
-    clfd_type out_type;    /* default q_type */
+    clfd_type k_type;      /* default q_type; any type. GGML formats need head dims that are multiples of 32 */
+    clfd_type v_type;      /* default k_type; a plain type only beside the same k_type */
+    clfd_type out_type;    /* default q_type; plain, like q_type */
     uint32_t max_kv_len;   /* hard bound of every length, 1..2^31-1; sizes the workspace; required */
     uint32_t expected_kv_len; /* typical length, a hint for AUTO; default max_kv_len */
     float scale;              /* finite; default 1 / sqrt(head_dim) */
-    uint32_t causal;          /* 1: query i sees keys up to its own position, aligned to the last key */
-    uint32_t v_from_k;        /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
+    uint32_t causal;          /* 1: query i sees keys up to its own position p, by default aligned to the last key */
+    uint32_t window;          /* 0, or query i sees only keys above p - window; tiles outside it are not read */
+    float softcap;            /* 0, or scores become softcap * tanh(score / softcap); positive and finite */
+    uint32_t alibi;           /* 1: slopes in buffers.alibi */
+    uint32_t sinks;           /* 1: a logit per query head in buffers.sinks */
+    clfd_type bias_type;      /* F32 or F16: a bias in buffers.bias; default none */
+    clfd_score_strides bias_strides;
+    clfd_mask mask;
+    clfd_score_strides mask_strides;
+    uint32_t query_positions; /* 1: p comes from buffers.query_positions */
+    uint32_t kv_start;        /* 1: the first key of each sequence comes from buffers.kv_start (left padding) */
+    uint32_t cache_batch_idx; /* 1: the cache row of each sequence comes from buffers.cache_batch_idx */
+    uint32_t num_cache_rows;  /* rows of the cache, or of the block table; default max_batch. A cache_batch_idx outside
+                                 them shows the sequence no key, and sets CLFD_FLAG_CACHE_ROW */
+    uint32_t shared_kv; /* 1: K and V are one sequence that all sequences attend to (a shared prefix), read once for
+                                 all query rows. kv_lens, kv_start and cache_batch_idx have one element. Causal, window
+                                 and ALiBi then need query_positions; a tree mask is not allowed */
+    uint32_t v_from_k;  /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
+    clfd_paging paging;
+    uint32_t page_size; /* tokens per page, 1 and up; required with paging. Powers of two are fastest */
+    uint32_t num_pages; /* pages of K and of V; required with paging. A used page id outside [0, num_pages) makes
+                                 its keys invisible and sets CLFD_FLAG_PAGE */
+    int64_t block_table_stride; /* TABLE: elements from row to row; default ceil(max_kv_len / page_size) */
+    clfd_quant k_quant, v_quant;
     clfd_layout kv_layout;
     clfd_strides q_strides;   /* default [batch][q_len][num_q_heads][head_dim] */
     clfd_strides k_strides;   /* default by kv_layout; may overlap themselves */
@@ -109,17 +201,38 @@ typedef struct clfd_buffer {
     size_t offset; /* bytes from the start of mem to element [0][0][0][0] */
 } clfd_buffer;
 
-/* The tensors of one call. */
+/* Bits of the status word. */
+enum {
+    CLFD_FLAG_PAGE = 1,      /* a page id that was needed lies outside [0, num_pages), or beyond its row of the table */
+    CLFD_FLAG_CACHE_ROW = 2, /* a cache_batch_idx lies outside [0, num_cache_rows) */
+    CLFD_FLAG_CAPACITY = 4   /* clfd_enqueue_append dropped tokens */
+};
+
+/* The tensors of one call. A buffer that an option of the descriptor asks for is required, one that none asks for is
+ * refused with CLFD_ERROR_BUFFER_UNEXPECTED. */
 typedef struct clfd_buffers {
-    size_t struct_size;    /* sizeof(clfd_buffers) */
-    uint32_t batch;        /* 0..max_batch; 0 computes nothing and still completes the event */
-    uint32_t kv_len_bound; /* 0, or no length exceeds this: shrinks the grid; longer ones are clamped to it */
-    clfd_buffer q;         /* q_type    [batch][q_len][num_q_heads][head_dim] by q_strides */
-    clfd_buffer k;         /* k_type    [batch][token][num_kv_heads][head_dim] by k_strides */
-    clfd_buffer v;         /* v_type    [batch][token][num_kv_heads][head_dim_v] by v_strides; NONE with v_from_k */
-    clfd_buffer kv_lens;   /* int32     [batch]; NONE: max_kv_len for all. Read on the device */
-    clfd_buffer out;       /* out_type  [batch][q_len][num_q_heads][head_dim_v] by out_strides */
-    clfd_buffer lse;       /* float     [batch][q_len][num_q_heads], contiguous; NONE: not written */
+    size_t struct_size;           /* sizeof(clfd_buffers) */
+    uint32_t batch;               /* 0..max_batch; 0 computes nothing and still completes the event */
+    uint32_t kv_len_bound;        /* 0, or no length exceeds this: shrinks the grid; longer ones are clamped to it */
+    uint32_t num_page_indices;    /* CSR: elements of block_table */
+    clfd_buffer q;                /* q_type    [batch][q_len][num_q_heads][head_dim] by q_strides */
+    clfd_buffer k;                /* k_type    [cache row or page][token][num_kv_heads][head_dim] by k_strides */
+    clfd_buffer v;                /* v_type    likewise [..][head_dim_v] by v_strides; NONE with v_from_k */
+    clfd_buffer kv_lens;          /* int32     [batch]; NONE: max_kv_len for all. Read on the device */
+    clfd_buffer alibi;            /* float     [num_q_heads] */
+    clfd_buffer bias;             /* bias_type [batch][head][query][key] by bias_strides; -inf hides a key */
+    clfd_buffer mask;             /* uint8 or uint32, by mask and mask_strides */
+    clfd_buffer sinks;            /* float     [num_q_heads]; -inf is no sink */
+    clfd_buffer query_positions;  /* int32   [batch][q_len] */
+    clfd_buffer kv_start;         /* int32     [batch]; below 0 is 0 */
+    clfd_buffer cache_batch_idx;  /* int32   [batch] */
+    clfd_buffer block_table;      /* int32, by paging. Entries of pages that no key needs are never looked at */
+    clfd_buffer page_indptr;      /* int32     [num_cache_rows + 1], CSR */
+    clfd_buffer k_scale, v_scale; /* scale_type, by k_quant and v_quant */
+    clfd_buffer k_zero, v_zero;   /* likewise */
+    clfd_buffer out;              /* out_type  [batch][q_len][num_q_heads][head_dim_v] by out_strides */
+    clfd_buffer lse;              /* float     [batch][q_len][num_q_heads], contiguous; NONE: not written */
+    clfd_buffer status;    /* uint32    [1]; NONE, or CLFD_FLAG_ bits are set in it, never cleared: the caller's own */
     clfd_buffer workspace; /* clfd_plan_workspace_bytes, 64-byte aligned, initialised once */
 } clfd_buffers;
 
@@ -184,15 +297,23 @@ CLFD_API clfd_status clfd_enqueue_decode_profiled(clfd_plan *plan, cl_command_qu
 
 /* Host memory for clfd_reference_attention, laid out by the descriptor's strides. */
 typedef struct clfd_host_tensors {
-    size_t struct_size;     /* sizeof(clfd_host_tensors) */
-    uint32_t batch;         /* 0..max_batch */
-    uint32_t kv_len_bound;  /* as in clfd_buffers */
+    size_t struct_size;    /* sizeof(clfd_host_tensors) */
+    uint32_t batch;        /* 0..max_batch */
+    uint32_t kv_len_bound; /* as in clfd_buffers, like everything below */
+    uint32_t num_page_indices;
     const void *q;          /* q_type */
     const void *k;          /* k_type */
     const void *v;          /* v_type; NULL with v_from_k */
     const int32_t *kv_lens; /* [batch], or NULL */
-    double *out;            /* [batch][q_len][num_q_heads][head_dim_v], contiguous whatever out_strides */
-    double *lse;            /* [batch][q_len][num_q_heads], or NULL */
+    const float *alibi;
+    const void *bias;
+    const void *mask;
+    const float *sinks;
+    const int32_t *query_positions, *kv_start, *cache_batch_idx, *block_table, *page_indptr;
+    const void *k_scale, *v_scale, *k_zero, *v_zero;
+    double *out;      /* [batch][q_len][num_q_heads][head_dim_v], contiguous whatever out_strides */
+    double *lse;      /* [batch][q_len][num_q_heads], or NULL */
+    uint32_t *status; /* or NULL */
 } clfd_host_tensors;
 
 /* The definition of correct: the loop at the top of this file in double precision, two passes per row (maximum, then
@@ -203,10 +324,12 @@ typedef struct clfd_host_tensors {
 CLFD_API clfd_status clfd_reference_attention(const clfd_attention *attention, const clfd_host_tensors *tensors,
                                               const clfd_logger *logger);
 
-/* Bytes of one element; 0 for an unknown type. */
+/* Bytes of one storage unit (an element; int4: two; q8_0, q4_0: a block of 32), and elements of one; 0 for an unknown
+ * type. */
 CLFD_API size_t clfd_type_size(clfd_type type);
+CLFD_API uint32_t clfd_type_elements(clfd_type type);
 
-/* "f32", "f16", "bf16"; NULL for an unknown type. */
+/* "f32", "f16", "bf16", "int8", "int4", "fp8_e4m3", "fp8_e5m2", "q8_0", "q4_0"; NULL for an unknown type. */
 CLFD_API const char *clfd_type_name(clfd_type type);
 
 /* for (i < count) to[i] = from[i], from `type` to float: exact, infinities and NaN kept. Both arrays are aligned to

@@ -3,6 +3,7 @@
 #define CLFD_H
 
 #include <clfd/attention.h>
+#include <clfd/cache.h>
 #include <clfd/device.h>
 #include <clfd/state.h>
 #include <clfd/status.h>

@@ -67,6 +67,16 @@ enum {
     CLFD_ERROR_SPLIT_POLICY = CLFD_ERROR_BASE - 214,      /* an unknown split policy, or a size it cannot have */
     CLFD_ERROR_TUNING = CLFD_ERROR_BASE - 215,            /* a malformed tuning override, or one the device refuses */
     CLFD_ERROR_NUM_STATES = CLFD_ERROR_BASE - 216,        /* a count of states or rows out of range */
+    CLFD_ERROR_SOFTCAP = CLFD_ERROR_BASE - 217,           /* softcap is negative or not finite */
+    CLFD_ERROR_BIAS = CLFD_ERROR_BASE - 218,              /* a bias type that is not allowed, or strides without one */
+    CLFD_ERROR_MASK = CLFD_ERROR_BASE - 219,              /* an unknown mask, or strides that it cannot have */
+    CLFD_ERROR_WINDOW = CLFD_ERROR_BASE - 220,            /* window out of range */
+    CLFD_ERROR_CACHE_ROWS = CLFD_ERROR_BASE - 221,        /* num_cache_rows out of range, or without cache_batch_idx */
+    CLFD_ERROR_PAGING = CLFD_ERROR_BASE - 222,            /* an unknown paging, or sizes that it cannot have */
+    CLFD_ERROR_QUANT = CLFD_ERROR_BASE - 223,             /* a clfd_quant that the type cannot have */
+    CLFD_ERROR_SHARED_KV = CLFD_ERROR_BASE - 224,         /* an option that shared_kv does not allow */
+    CLFD_ERROR_ROPE = CLFD_ERROR_BASE - 225,              /* rotary dims or a style that RoPE cannot have */
+    CLFD_ERROR_NUM_TOKENS = CLFD_ERROR_BASE - 226,        /* new tokens per sequence out of range */
 
     /* Programs. */
     CLFD_ERROR_KERNEL_SOURCE = CLFD_ERROR_BASE - 300, /* CLFD_KERNEL_DIR lacks a file, or a kernel includes none */

@@ -1,5 +1,5 @@
 /* convert.c - element types on the host: exact conversion from and to float. */
-#include <clfd/attention.h>
+#include "type.h"
 #include <fp16.h>
 #include <string.h>
 
@@ -56,8 +56,8 @@ static const struct type_row {
     [CLFD_TYPE_BF16] = {bf16_to_float, bf16_from_float},
 };
 
-/* The row of a type, or NULL for CLFD_TYPE_DEFAULT and for what is no clfd_type. */
-static const struct type_row *find_type(clfd_type type) { return clfd_type_size(type) > 0 ? &type_rows[type] : NULL; }
+/* The row of a plain type, or NULL for any other. */
+static const struct type_row *find_type(clfd_type type) { return clfd_type_is_plain(type) ? &type_rows[type] : NULL; }
 
 /* What both directions require of their arguments. */
 static clfd_status check_conversion(const struct type_row *row, const void *from, const void *to, size_t count)

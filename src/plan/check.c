@@ -1,5 +1,6 @@
 #include "plan/check.h"
 #include "struct_size.h"
+#include "type.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -87,7 +88,7 @@ static clfd_status complete_types(clfd_attention *a, const clfd_logger *logger)
     if (a->out_type == CLFD_TYPE_DEFAULT)
         a->out_type = a->q_type;
     for (int i = 0; i < 4; i++)
-        if (clfd_type_size(*types[i]) == 0)
+        if (!clfd_type_is_plain(*types[i]))
             return clfd_fail(logger, CLFD_ERROR_TYPE, "%s is %d; it must be a clfd_type", names[i], (int)*types[i]);
     if (a->v_type != a->k_type)
         return clfd_fail(logger, a->v_from_k ? CLFD_ERROR_V_FROM_K : CLFD_ERROR_TYPE,
@@ -317,7 +318,7 @@ clfd_status clfd_complete_merge(const clfd_merge *given, clfd_merge *complete, c
                          m.head_dim_v, HEAD_DIM_STEP, MIN_HEAD_DIM, MAX_HEAD_DIM);
     if (m.partial != CLFD_PARTIAL_LSE && m.partial != CLFD_PARTIAL_MLO)
         return clfd_fail(logger, CLFD_ERROR_PARTIAL_FORMAT, "partial is %d; it must be a clfd_partial", (int)m.partial);
-    if (clfd_type_size(m.out_type) == 0)
+    if (!clfd_type_is_plain(m.out_type))
         return clfd_fail(logger, CLFD_ERROR_TYPE, "out_type is %d; it must be a clfd_type", (int)m.out_type);
     *complete = m;
     return CLFD_SUCCESS;

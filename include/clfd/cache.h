@@ -1,0 +1,115 @@
+/* clfd/cache.h - writing the KV cache: new keys and values appended on the device, quantised on the host.
+ *
+ * An append is the other half of a decode step. Both read the same lengths on the device, so that a decode loop needs no
+ * host round trip: append writes the new lengths to kv_lens_out, which is the kv_lens of the decode that follows.
+ */
+#ifndef CLFD_CACHE_H
+#define CLFD_CACHE_H
+
+#include <clfd/attention.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How rotary position embedding pairs the first rotary_dim elements of a row (Su et al., RoFormer, 2021):
+ *
+ *     NEOX  (x[i], x[i + rotary_dim / 2]), "rotate half"        GPTJ  (x[2 i], x[2 i + 1]), interleaved
+ *     (a, b) -> (a cos - b sin, b cos + a sin) with cos = cos[p][i], sin = sin[p][i], i < rotary_dim / 2
+ */
+typedef enum clfd_rope { CLFD_ROPE_NONE = 0, CLFD_ROPE_NEOX = 1, CLFD_ROPE_GPTJ = 2 } clfd_rope;
+
+/* One append, of the new rows of K and V to the cache that `attention` describes:
+ *
+ *     for (b < batch) {
+ *         len = clamp(kv_lens[b], 0, max_kv_len); count = new_lens ? clamp(new_lens[b], 0, num_tokens) : num_tokens
+ *         for (t < count) {
+ *             p = len + t; r = positions ? positions[b][t] : p
+ *             if (p >= max_kv_len, or its page is none) { status |= CLFD_FLAG_CAPACITY or CLFD_FLAG_PAGE; continue; }
+ *             for (g < num_kv_heads) {
+ *                 K(b, p, g) = convert(rope(new_k[b][t][g], r)); V(b, p, g) = convert(new_v[b][t][g])
+ *             }
+ *         }
+ *         for (t < count, h < num_q_heads) q[b][t][h] = rope(q[b][t][h], r)          // with rope_q, in place
+ *         kv_lens_out[b] = min(len + count, max_kv_len)
+ *     }
+ *
+ * convert rounds to nearest even. int8 and int4 get the scale (and zero) of each group from the row itself, GGML formats
+ * their block's, fp8 divides by the given scale and saturates: see clfd_quantise_row, which gives the same codes up to
+ * the rounding of a quotient. Paged caches: cache_batch_idx, block tables and CSR as in clfd_attention. */
+typedef struct clfd_append {
+    size_t struct_size; /* sizeof(clfd_append) */
+    clfd_attention
+        attention;       /* the cache, as a decode over it says; q_len at least num_tokens with rope_q. Options of the
+                                 score pipeline do not matter; shared_kv and v_from_k as in a decode */
+    uint32_t num_tokens; /* new tokens per sequence at most, 1..65536; default q_len */
+    uint32_t ragged;     /* 1: the count of each sequence comes from buffers.new_lens */
+    clfd_type new_type;  /* of new_k and new_v, plain; default q_type */
+    clfd_strides new_k_strides, new_v_strides; /* elements; default dense [batch][num_tokens][num_kv_heads][dim] */
+    clfd_rope rope;                            /* of K, and of q with rope_q */
+    uint32_t rope_q;                           /* 1: q is rotated in place */
+    uint32_t rotary_dim;                       /* even, 2..head_dim; default head_dim */
+    uint32_t max_positions; /* rows of cos and sin; default max_kv_len. Positions are clamped to them */
+    uint32_t positions;     /* 1: rotary positions come from buffers.positions */
+} clfd_append;
+
+/* The tensors of one append. */
+typedef struct clfd_append_buffers {
+    size_t struct_size; /* sizeof(clfd_append_buffers) */
+    uint32_t batch;     /* 0..max_batch */
+    uint32_t num_page_indices;
+    clfd_buffer new_k; /* new_type [batch][num_tokens][num_kv_heads][head_dim] by new_k_strides */
+    clfd_buffer new_v; /* likewise [..][head_dim_v]; NONE with v_from_k */
+    clfd_buffer k, v;  /* the cache, written */
+    clfd_buffer k_scale, v_scale, k_zero, v_zero; /* int8, int4: written; fp8: read */
+    clfd_buffer block_table, page_indptr, cache_batch_idx;
+    clfd_buffer kv_lens;     /* int32 [batch], before the append; NONE: 0 for all */
+    clfd_buffer kv_lens_out; /* int32 [batch], after it; overlaps nothing; NONE: not written */
+    clfd_buffer new_lens;    /* int32 [batch], with ragged */
+    clfd_buffer cos, sin;    /* float [max_positions][rotary_dim / 2], with rope */
+    clfd_buffer positions;   /* int32 [batch][num_tokens], with positions */
+    clfd_buffer q;           /* q_type, by attention.q_strides, with rope_q; read and written */
+    clfd_buffer status;      /* as in clfd_buffers */
+} clfd_append_buffers;
+
+/* Opaque, immutable, reference-counted; as clfd_plan. */
+typedef struct clfd_append_plan clfd_append_plan;
+
+/* As clfd_plan_create. */
+CLFD_API clfd_status clfd_append_plan_create(clfd_context *context, const clfd_append *append, clfd_append_plan **plan);
+CLFD_API void clfd_append_plan_retain(clfd_append_plan *plan);
+CLFD_API void clfd_append_plan_release(clfd_append_plan *plan);
+CLFD_API const char *clfd_append_plan_describe(const clfd_append_plan *plan);
+
+/* Enqueues the append. Needs no workspace. Sequences that share pages, or append to one, must not write the same token.
+ * Checks, non-blocking behaviour and thread-safety as clfd_enqueue_decode. */
+CLFD_API clfd_status clfd_enqueue_append(clfd_append_plan *plan, cl_command_queue queue,
+                                         const clfd_append_buffers *buffers, cl_uint num_wait, const cl_event *wait,
+                                         cl_event *event);
+
+/* ---- On the host ------------------------------------------------------------------------------------------------- */
+
+/* Quantises one row of dim elements (any type; plain ones are converted):
+ *
+ *     int8, int4, no zeros   scales[g] = max|x| / 127 (7);  code = clamp(rint(x / scales[g]), -127 (-7), 127 (7))
+ *     int8, int4, zeros      scales[g] = (max - min) / 255 (15); zeros[g] = -128 (-8) - rint(min / scales[g]);
+ *                            code = clamp(rint(x / scales[g]) + zeros[g], -128 (-8), 127 (7)), min <= 0 <= max
+ *     fp8                    code = x / scales[0], to nearest even; beyond the greatest finite code it saturates, an
+ *                            infinity too (OCP, saturating mode); NaN stays NaN. scales is read
+ *     q8_0                   d = f16(max|x| / 127), code = rint(x * 127 / max|x|)
+ *     q4_0                   d = f16(m / -8), m the element of greatest magnitude; code = min(15, (int)(x / d + 8.5))
+ *
+ * A group of zeros has scale 0 and codes 0. group divides dim (0: dim); scales and zeros have dim / group floats and may
+ * be NULL where the type has none. CLFD_ERROR_TYPE, CLFD_ERROR_HEAD_DIM for a dim that is no whole number of storage
+ * units, CLFD_ERROR_QUANT, CLFD_ERROR_NULL_ARGUMENT. Thread-safe. */
+CLFD_API clfd_status clfd_quantise_row(clfd_type type, uint32_t dim, uint32_t group, const float *from, void *codes,
+                                       float *scales, float *zeros);
+
+/* to[d] = the value of element d, as clfd_type says; exact up to the rounding of one product. Errors likewise. */
+CLFD_API clfd_status clfd_dequantise_row(clfd_type type, uint32_t dim, uint32_t group, const void *codes,
+                                         const float *scales, const float *zeros, float *to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
