@@ -26,6 +26,15 @@ typedef struct split_args {
     clfd_arg_int has_kv_lens;  /* 0: every length is max_kv_len */
 } split_args;
 
+/* How pages are found (cl/pages.cl). All 0 where the cache has none. */
+typedef struct page_args {
+    clfd_arg_long table_stride; /* elements of block_table from row to row; 0 under CSR */
+    clfd_arg_int page_size;     /* tokens per page */
+    clfd_arg_int page_shift;    /* log2 of page_size where that is a power of two */
+    clfd_arg_int num_pages;     /* of the cache: page ids are below it */
+    clfd_arg_int num_indices;   /* CSR: elements of block_table */
+} page_args;
+
 typedef struct decode_args {
     clfd_arg_long q_offset, q_batch, q_token, q_head;
     clfd_arg_long k_offset, k_batch, k_token, k_head;
