@@ -13,6 +13,12 @@
 #define TYPE_F32 1
 #define TYPE_F16 2
 #define TYPE_BF16 3
+#define TYPE_INT8 4
+#define TYPE_INT4 5
+#define TYPE_E4M3 6
+#define TYPE_E5M2 7
+#define TYPE_Q8_0 8
+#define TYPE_Q4_0 9
 
 #ifndef Q_TYPE
 #define Q_TYPE TYPE_F16
