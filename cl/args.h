@@ -16,14 +16,14 @@ typedef cl_int clfd_arg_int;
 typedef cl_float clfd_arg_float;
 #endif
 
-/* How a sequence is cut into splits: the same numbers for the decode kernels and for the merge. */
+/* How the visible keys of a sequence are cut into splits. */
 typedef struct split_args {
     clfd_arg_int max_kv_len;   /* lengths are clamped to [0, max_kv_len] */
     clfd_arg_int num_splits;   /* COUNT and AUTO: splits per sequence at most */
     clfd_arg_int split_tokens; /* TOKENS: tokens per split; 0 under COUNT and AUTO */
-    clfd_arg_int split_tile;   /* COUNT and AUTO: cuts fall on multiples of this many tokens */
-    clfd_arg_int grid_splits;  /* splits that have a slot in the grid and in the workspace */
-    clfd_arg_int has_kv_lens;  /* 0: every length is max_kv_len */
+    clfd_arg_int split_tile; /* COUNT and AUTO: cuts fall on multiples of this many tokens from the first visible one */
+    clfd_arg_int grid_splits; /* splits that have a slot in the grid and in the workspace */
+    clfd_arg_int has_kv_lens; /* 0: every length is max_kv_len */
 } split_args;
 
 /* How pages are found (cl/pages.cl). All 0 where the cache has none. */
@@ -35,25 +35,51 @@ typedef struct page_args {
     clfd_arg_int num_indices;   /* CSR: elements of block_table */
 } page_args;
 
+/* A tensor of K or of V: bytes from the start of the buffer. batch is the stride over cache rows, or over pages. */
+typedef struct kv_args {
+    clfd_arg_long offset, batch, token, head;
+} kv_args;
+
+/* Scales and zeros of K or of V, in elements; both share the strides. */
+typedef struct scale_args {
+    clfd_arg_long scale_offset, zero_offset, batch, token, head, group;
+} scale_args;
+
+/* A bias or a mask, in elements. */
+typedef struct plane_args {
+    clfd_arg_long offset, batch, head, query, key;
+} plane_args;
+
 typedef struct decode_args {
     clfd_arg_long q_offset, q_batch, q_token, q_head;
-    clfd_arg_long k_offset, k_batch, k_token, k_head;
-    clfd_arg_long v_offset, v_batch, v_token, v_head;
     clfd_arg_long out_offset, out_batch, out_token, out_head;
+    kv_args k, v;
+    scale_args k_scale, v_scale;
+    plane_args bias, mask;
     clfd_arg_long kv_lens_offset, lse_offset;
+    clfd_arg_long alibi_offset, sinks_offset, positions_offset, kv_start_offset, cache_rows_offset, status_offset;
+    clfd_arg_long block_table_offset, page_indptr_offset;
     clfd_arg_long partial_o_offset; /* floats from the start of the workspace: [batch][query][head][slot][dim] */
     clfd_arg_long stats_offset;     /* floats: [batch][query][head][slot], statistic after statistic */
     clfd_arg_long stats_stride;     /* floats from one statistic to the next */
+    clfd_arg_long list_offset;      /* ints: what the merge must know of each sequence or item; see cl/schedule.cl */
+    page_args pages;
     split_args split;
     clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
     clfd_arg_int num_kv_heads;
     clfd_arg_int heads; /* KV heads per item, a divisor of num_kv_heads */
     clfd_arg_int ratio; /* query heads per KV head */
     clfd_arg_int q_len;
-    clfd_arg_int passes; /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int sequences; /* K and V sequences: the batch, or 1 that the whole batch shares */
+    clfd_arg_int rows;      /* query rows per KV head of a K and V sequence */
+    clfd_arg_int passes;    /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int num_cache_rows;
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
-    clfd_arg_int has_lse;
-    clfd_arg_float scale;
+    clfd_arg_int has_lse, has_status;
+    clfd_arg_int window;
+    clfd_arg_int num_groups; /* balanced: work-groups that share the tiles */
+    clfd_arg_int min_tiles;  /* balanced: tiles of a work-group at least */
+    clfd_arg_float scale, softcap;
     clfd_arg_int padding;
 } decode_args;
 
@@ -67,15 +93,23 @@ typedef struct merge_args {
     clfd_arg_long o_offset;                   /* floats: states [row][slot][dim] */
     clfd_arg_long stat0_offset, stat1_offset; /* floats: [row][slot]; S, or m and l */
     clfd_arg_long out_offset, out_batch, out_token, out_head;
-    clfd_arg_long kv_lens_offset;
+    clfd_arg_long sinks_offset;
+    clfd_arg_long list_offset; /* ints: which states each row has; see cl/schedule.cl */
     merge_stats_args stats;
-    split_args split;      /* which slots of a row are in use */
     clfd_arg_int num_rows; /* batch * q_len * num_q_heads */
     clfd_arg_int q_len, num_q_heads;
     clfd_arg_int partial_slots; /* the stride of slot */
-    clfd_arg_int all_slots;     /* 1: every slot is in use, whatever the lengths (clfd_enqueue_merge) */
-    clfd_arg_int padding;
+    clfd_arg_int list;          /* a merge_list: where the states of a row are */
+    clfd_arg_int has_sinks;
+    clfd_arg_int ratio, heads, passes; /* MERGE_ITEMS: as in decode_args */
+    clfd_arg_int block_rows;           /* MERGE_ITEMS: DECODE_ROWS */
 } merge_args;
+
+/* Which states of a row the merge takes. */
+#define MERGE_ALL 0       /* every slot (clfd_enqueue_merge) */
+#define MERGE_SEQUENCES 1 /* the first list[sequence] slots */
+#define MERGE_SHARED 2    /* the first list[0] slots */
+#define MERGE_ITEMS 3 /* balanced: list[2 item] is the first work-group of the row's item, list[2 item + 1] the last */
 
 typedef struct merge_pair_args {
     clfd_arg_long o1_offset, stat0_1_offset, stat1_1_offset;

@@ -1,23 +1,34 @@
-/* decode.cl - what every decode family shares: which item a work-group computes, which query rows belong to it, and how
- * it writes a row's state. Included by the families; holds no kernel.
+/* decode.cl - what every decode family shares: which items a work-group computes, which query rows belong to them, and
+ * how it writes a row's state. Included by the families; holds no kernel.
  *
- * An item is (sequence, KV heads, split, pass): one pass reads the split's keys once for DECODE_ROWS query rows of each
- * of DECODE_HEADS heads. The rows of a KV head are its q_len * ratio query rows, query by query.
+ * An item is (K and V sequence, KV heads, tokens, pass): one pass reads the tokens' keys once for DECODE_ROWS query rows
+ * of each of args.heads heads. The rows of a KV head are its q_len * ratio query rows, query by query; where the whole
+ * batch shares one K and V sequence, those of all its members, one after the other.
+ *
+ * A kernel asks for its items one by one:
+ *
+ *     decode_work work;
+ *     decode_item item;
+ *     decode_start(&args, &in, &work);
+ *     while (decode_take(&args, &in, &work, &item, workspace)) { ... }
  *
  * Tunables, given by the host:
  *   HEAD_DIM, HEAD_DIM_V  elements of a row of K and of V, multiples of 8
  *   DECODE_ROWS           query rows per block
  *   DECODE_HEADS          KV heads per item at most; args.heads says how many, a divisor of their number
+ *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
+ *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
+ *   DECODE_SINKS          1: rows that are written directly have sinks
+ *   CACHE_ROWS            1: the cache row of a sequence comes from cache_rows
  */
 #ifndef CLFD_DECODE_CL
 #define CLFD_DECODE_CL
 
-#include "args.h"
+#include "inputs.cl"
 #include "kv.cl"
 #include "score.cl"
 #include "split.cl"
 #include "state.cl"
-#include "types.cl"
 
 #ifndef HEAD_DIM
 #define HEAD_DIM 128
@@ -31,97 +42,254 @@
 #ifndef DECODE_HEADS
 #define DECODE_HEADS 1
 #endif
+#ifndef DECODE_SHARED
+#define DECODE_SHARED 0
+#endif
+#ifndef DECODE_BALANCED
+#define DECODE_BALANCED 0
+#endif
+#ifndef DECODE_SINKS
+#define DECODE_SINKS 0
+#endif
+#ifndef CACHE_ROWS
+#define CACHE_ROWS 0
+#endif
 
-/* The one argument list of the decode kernels. */
-#define DECODE_ARGUMENTS                                                                                               \
-    const __global q_element *restrict q, const __global kv_element *restrict k,                                       \
-        const __global kv_element *restrict v, const __global int *restrict kv_lens, __global out_element *out,        \
-        __global float *lse, __global float *workspace, const decode_args args
+/* A K and V sequence. */
+typedef struct decode_sequence {
+    int kv_len, start; /* keys [start, kv_len), as far as length and kv_start say */
+    int cache_row;
+    split_range range; /* of those, the ones within some query's window */
+} decode_sequence;
 
 typedef struct decode_item {
-    int batch, kv_head, split, first_row; /* kv_head: the first one */
-    int kv_len;
-    int begin, end; /* the split's tokens that some row of the block may see */
+    int batch, kv_head, first_row; /* kv_head: the first one */
+    decode_sequence sequence;
+    int begin, end; /* the item's tokens that some row of the block may see */
+    int slot;       /* where partial states go: the split, or the balanced schedule's number */
+    bool direct;    /* no: the rows are complete, and go to out and lse */
+    float k_scale;  /* the call's scale, times the factor of K's tensor */
+    float v_scale;  /* the factor of V's tensor */
 } decode_item;
 
 typedef struct decode_row {
-    int query, head;
-    int limit; /* keys that this row may see: those below */
+    int batch, query, head;
+    int block_row; /* its place in the block, counted over the heads of the item */
 } decode_row;
+
+/* ---- Sequences and rows ------------------------------------------------------------------------------------------ */
+
+static inline decode_sequence decode_find_sequence(const decode_args *args, const decode_inputs *in, int b)
+{
+    decode_sequence s;
+    s.kv_len = split_kv_len(&args->split, in->kv_lens, args->kv_lens_offset + b);
+    s.cache_row = b;
+#if CACHE_ROWS
+    s.cache_row = in->cache_rows[args->cache_rows_offset + b];
+    if (s.cache_row < 0 || s.cache_row >= args->num_cache_rows) {
+        s.cache_row = s.kv_len = 0;
+        status_set(args, in, FLAG_CACHE_ROW);
+    }
+#endif
+#if SCORE_START
+    s.start = clamp(in->kv_start[args->kv_start_offset + b], 0, s.kv_len);
+#else
+    s.start = 0;
+#endif
+    s.range.begin = s.start;
+    s.range.end = s.kv_len;
+#if SCORE_WINDOW && SCORE_POSITIONS
+    int begin = INT_MAX;
+    for (int i = 0; i < args->q_len * (args->rows / (args->q_len * args->ratio)); i++)
+        begin = min(begin, score_first(args, s.start,
+                                       score_position(args, in, s.kv_len, DECODE_SHARED ? i / args->q_len : b,
+                                                      DECODE_SHARED ? i % args->q_len : i)));
+    s.range.begin = min(begin, s.kv_len);
+#elif SCORE_WINDOW
+    s.range.begin = min(score_first(args, s.start, score_position(args, in, s.kv_len, b, 0)), s.kv_len);
+#endif
+    return s;
+}
 
 /* A row of the block. Rows past the last one repeat it and are not stored. */
 static inline decode_row decode_find_row(const decode_args *args, const decode_item *item, int r)
 {
-    const int x = min(item->first_row + r, args->q_len * args->ratio - 1);
+    int x = min(item->first_row + r, args->rows - 1);
     decode_row row;
+    row.batch = item->batch;
+#if DECODE_SHARED
+    row.batch = x / (args->q_len * args->ratio);
+    x %= args->q_len * args->ratio;
+#endif
     row.query = x / args->ratio;
     row.head = item->kv_head * args->ratio + x % args->ratio;
-    row.limit = score_limit(args, item->kv_len, row.query);
+    row.block_row = item->kv_head % args->heads * DECODE_ROWS + r;
     return row;
 }
 
 static inline bool decode_row_exists(const decode_args *args, const decode_item *item, int r)
 {
-    return item->first_row + r < args->q_len * args->ratio;
+    return item->first_row + r < args->rows;
 }
 
-/* Item `index` of the grid: passes vary fastest, so that those that share a split run together and share the cache.
- * False where the split owns no tokens and has nothing to write. */
-static inline bool decode_find_item(const decode_args *args, const __global int *kv_lens, uint index, decode_item *item)
+static inline score_row decode_score_row(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                         int r)
 {
-    const int pass = index % (uint)args->passes;
-    index /= (uint)args->passes;
-    item->split = index % (uint)args->split.grid_splits;
-    index /= (uint)args->split.grid_splits;
-    const uint head_groups = (uint)(args->num_kv_heads / args->heads);
-    item->kv_head = index % head_groups * args->heads;
-    item->batch = index / head_groups;
-    item->first_row = pass * DECODE_ROWS;
-    item->kv_len = split_kv_len(&args->split, kv_lens, args->kv_lens_offset + item->batch);
-    /* A sequence without keys still has split 0: somebody must write its empty state. */
-    if (item->split >= max(split_count(&args->split, item->kv_len), 1))
-        return false;
-    const decode_row last = decode_find_row(args, item, DECODE_ROWS - 1);
-    item->begin = split_begin(&args->split, item->kv_len, item->split);
-    item->end = min(split_begin(&args->split, item->kv_len, item->split + 1), last.limit);
-    return true;
+    const decode_row row = decode_find_row(args, item, r);
+    return score_find_row(args, in, item->sequence.start, item->sequence.kv_len, row.batch, row.query, row.head);
 }
 
 static inline long decode_q_index(const decode_args *args, const decode_item *item, const decode_row *row)
 {
-    return args->q_offset + item->batch * args->q_batch + row->query * args->q_token + row->head * args->q_head;
+    return args->q_offset + row->batch * args->q_batch + row->query * args->q_token + row->head * args->q_head;
 }
 
-/* Index of (row, split) among the partial states. */
+/* ---- Items ------------------------------------------------------------------------------------------------------- */
+
+/* Fills in what follows from the sequence, the KV head, the first row and the tokens of an item. */
+static inline void decode_complete_item(const decode_args *args, const decode_inputs *in, decode_item *item)
+{
+    const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
+    int first = INT_MAX, limit = 0;
+
+#if SCORE_WINDOW || SCORE_CAUSAL
+#if SCORE_POSITIONS || DECODE_SHARED
+    for (int r = 0; r < DECODE_ROWS; r++) {
+#else
+    for (int r = 0; r < DECODE_ROWS; r += max(DECODE_ROWS - 1, 1)) { /* later queries see later keys */
+#endif
+        const decode_row row = decode_find_row(args, item, r);
+        const int position = score_position(args, in, item->sequence.kv_len, row.batch, row.query);
+        first = min(first, score_first(args, item->sequence.start, position));
+        limit = max(limit, score_limit(item->sequence.kv_len, position));
+    }
+    item->begin = max(item->begin, first);
+    item->end = min(item->end, limit);
+#endif
+    item->k_scale = args->scale * kv_keys_factor(args, in, &cache);
+    item->v_scale = kv_values_factor(args, in, &cache);
+}
+
+/* The item as its KV head h alone has it. */
+static inline decode_item decode_head_item(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                           int h)
+{
+    decode_item own = *item;
+    own.kv_head += h;
+#if K_SCALE == SCALE_TENSOR || V_SCALE == SCALE_TENSOR
+    decode_complete_item(args, in, &own);
+#endif
+    return own;
+}
+
+#if DECODE_BALANCED
+#include "schedule.cl"
+#else
+
+/* One item a work-group; passes vary fastest, so that those that share tokens run together and share the cache. */
+typedef struct decode_work {
+    bool taken;
+} decode_work;
+
+static inline void decode_start(const decode_args *args, const decode_inputs *in, decode_work *work)
+{
+    work->taken = false;
+}
+
+/* The next item of this work-group; false where there is none. */
+static inline bool decode_take(const decode_args *args, const decode_inputs *in, decode_work *work, decode_item *item,
+                               __global float *workspace)
+{
+    uint index = (uint)get_group_id(0);
+    const int pass = index % (uint)args->passes;
+    const uint head_groups = (uint)(args->num_kv_heads / args->heads);
+
+    if (work->taken)
+        return false;
+    work->taken = true;
+    index /= (uint)args->passes;
+    item->slot = index % (uint)args->split.grid_splits;
+    index /= (uint)args->split.grid_splits;
+    item->kv_head = index % head_groups * args->heads;
+    item->batch = index / head_groups;
+    item->first_row = pass * DECODE_ROWS;
+    item->direct = args->direct;
+    item->sequence = decode_find_sequence(args, in, item->batch);
+    /* A sequence without keys still has split 0: somebody must write its empty state. */
+    const int count = max(split_count(&args->split, item->sequence.range), 1);
+    if (item->slot >= count)
+        return false;
+    if (!args->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
+        ((__global int *)workspace)[args->list_offset + item->batch] = count;
+    item->begin = split_begin(&args->split, item->sequence.range, item->slot);
+    item->end = split_begin(&args->split, item->sequence.range, item->slot + 1);
+    decode_complete_item(args, in, item);
+    return true;
+}
+#endif
+
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
+
+/* Index of a row's partial state. */
 static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
 {
-    const long query_row =
-        ((long)item->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
-    return query_row * args->partial_slots + item->split;
+#if DECODE_BALANCED
+    return (long)item->slot * (args->heads * DECODE_ROWS) + row->block_row;
+#else
+    const long query_row = ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio);
+    return (query_row + row->head) * args->partial_slots + item->slot;
+#endif
 }
 
-/* Writes element d of a row's normalised o: to out under a direct write, else to the workspace. */
-static inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
-                                  __global out_element *out, __global float *workspace, int d, float value)
+/* What a directly written row's o is multiplied by for the sake of its sink. m in log2 units. */
+static inline float decode_sink_share(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                      const decode_row *row, float m, float l)
 {
-    if (args->direct)
-        out_store(out,
-                  args->out_offset + item->batch * args->out_batch + row->query * args->out_token +
-                      row->head * args->out_head + d,
-                  value);
-    else
+#if DECODE_SINKS
+    if (item->direct)
+        return state_sink(state_lse(state_natural(m), l), in->sinks[args->sinks_offset + row->head]).y;
+#endif
+    return 1.0f;
+}
+
+/* Writes element d of a row's o, normalised and without sink, to out under a direct write, else to the workspace. */
+static inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
+                                  __global out_element *out, __global float *workspace, int d, float value,
+                                  float sink_share)
+{
+#if V_SCALE == SCALE_TENSOR
+    value *= item->v_scale;
+#endif
+    if (!item->direct) {
         workspace[args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d] = value;
+        return;
+    }
+#if DECODE_SINKS
+    value *= sink_share;
+#endif
+    out_store(out,
+              args->out_offset + row->batch * args->out_batch + row->query * args->out_token +
+                  row->head * args->out_head + d,
+              value);
 }
 
 /* Writes a row's statistics (m in log2 units): to lse under a direct write, else to the workspace. */
-static inline void decode_store_stats(const decode_args *args, const decode_item *item, const decode_row *row,
-                                      __global float *lse, __global float *workspace, float m, float l)
+static inline void decode_store_stats(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                      const decode_row *row, __global float *lse, __global float *workspace, float m,
+                                      float l)
 {
-    if (!args->direct)
+    if (!item->direct) {
         state_store(workspace, args->stats_offset + decode_slot(args, item, row), args->stats_stride, m, l);
-    else if (args->has_lse)
-        lse[args->lse_offset + ((long)item->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) +
-            row->head] = state_lse(state_natural(m), l);
+        return;
+    }
+    if (!args->has_lse)
+        return;
+    float natural = state_lse(state_natural(m), l);
+#if DECODE_SINKS
+    natural = state_sink(natural, in->sinks[args->sinks_offset + row->head]).x;
+#endif
+    lse[args->lse_offset + ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) +
+        row->head] = natural;
 }
 
 #endif

@@ -12,14 +12,83 @@
  */
 #include "lanes_fold.cl"
 
-/* Chunk c of this lane in a row, zeros past the last one. */
-static inline kv_raw8 lanes_load(const __global kv_element *row, int c, int lane, int chunks, int lane_chunks)
+/* What a lane reads of a token before it uses any of it: its chunks of K and of V, the last one again past it, and their
+ * scales and zeros. */
+typedef struct lanes_token {
+    K_FORMAT(raw8) k[LANE_CHUNKS];
+    V_FORMAT(raw8) v[LANE_CHUNKS_V];
+#if K_SCALED
+    float k_scale[LANE_SCALES], k_zero[LANE_SCALES];
+#endif
+#if V_SCALED
+    float v_scale[LANE_SCALES_V], v_zero[LANE_SCALES_V];
+#endif
+} lanes_token;
+
+/* The number of chunk c of a lane in a row of `chunks`. */
+static inline int lanes_chunk(int c, int lane, int chunks)
 {
-    const int chunk = c * LANES + lane;
-    kv_raw8 raw = 0;
-    if (lane_chunks * LANES == chunks || chunk < chunks)
-        raw = kv_load8(row, chunk * 8);
-    return raw;
+    return chunks % LANES == 0 ? c * LANES + lane : min(c * LANES + lane, chunks - 1);
+}
+
+static inline void lanes_load_key(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                  kv_place place, int lane, lanes_token *token)
+{
+    const __global uchar *const row = kv_key(args, cache, place);
+#pragma unroll
+    for (int c = 0; c < LANE_CHUNKS; c++)
+        token->k[c] = K_FORMAT(load8)(row, lanes_chunk(c, lane, CHUNKS) * 8);
+#if K_SCALED
+#pragma unroll
+    for (int c = 0; c < LANE_SCALES; c++) {
+        const int d = lanes_chunk(c, lane, CHUNKS) * 8;
+        token->k_scale[c] = kv_key_scale(args, in, cache, place, row, d);
+        token->k_zero[c] = K_ZEROS ? kv_key_zero(args, in, cache, place, d) : 0.0f;
+    }
+#endif
+}
+
+static inline void lanes_load_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                    kv_place place, int lane, lanes_token *token)
+{
+    const __global uchar *const row = kv_value(args, cache, place);
+#pragma unroll
+    for (int c = 0; c < LANE_CHUNKS_V; c++)
+#if V_FROM_K
+        token->v[c] = token->k[c];
+#else
+        token->v[c] = V_FORMAT(load8)(row, lanes_chunk(c, lane, CHUNKS_V) * 8);
+#endif
+#if V_SCALED
+#pragma unroll
+    for (int c = 0; c < LANE_SCALES_V; c++) {
+        const int d = lanes_chunk(c, lane, CHUNKS_V) * 8;
+        token->v_scale[c] = kv_value_scale(args, in, cache, place, row, d);
+        token->v_zero[c] = V_ZEROS ? kv_value_zero(args, in, cache, place, d) : 0.0f;
+    }
+#endif
+}
+
+/* Chunk c as floats: codes less their zero where there are scales, which partial products are multiplied by. Past the
+ * last chunk of K they are 0. */
+static inline float8 lanes_key(const lanes_token *token, int c, int lane)
+{
+    float8 key = K_FORMAT(unpack8)(token->k[c]);
+#if K_SCALED && K_ZEROS
+    key -= token->k_zero[min(c, LANE_SCALES - 1)];
+#endif
+    if (CHUNKS % LANES != 0)
+        key = c * LANES + lane < CHUNKS ? key : (float8)(0.0f);
+    return key;
+}
+
+static inline float8 lanes_value(const lanes_token *token, int c)
+{
+#if V_SCALED && V_ZEROS
+    return V_FORMAT(unpack8)(token->v[c]) - token->v_zero[min(c, LANE_SCALES_V - 1)];
+#else
+    return V_FORMAT(unpack8)(token->v[c]);
+#endif
 }
 
 static inline float lanes_dot8(float8 a, float8 b, float sum)
@@ -70,15 +139,25 @@ static inline void lanes_raise(const lanes_place *at, lanes_stream *stream, floa
 
 /* Turns this lane's sums of a step into weights under the stream's maxima, which they may raise. A key that the row may
  * not see gets the weight -1, which no other has. True where some lane that runs together with this one has such a
- * key. Of the step's tokens the row sees the first `visible`. */
-static inline bool lanes_weigh(const lanes_place *at, lanes_stream *stream, float *sums, float factor, int visible)
+ * key. `base` is the step's first token; bit u of `valid` says whether token u of the lane group exists. */
+static inline bool lanes_weigh(const decode_args *args, const decode_inputs *in, const lanes_place *at,
+                               lanes_stream *stream, const score_row *row, float *sums, float scale, int base,
+                               uint valid)
 {
+    /* Relative to the base, because a token past the last one may not fit in an int. */
+    const int first = row->first - base, limit = row->limit - base;
     float top = -INFINITY;
     bool hidden = false;
 #pragma unroll
     for (int i = 0; i < SLOTS; i++) {
-        const int u = (at->lane / COPIES * SLOTS + i) % LANES_UNROLL;
-        sums[i] = u * GROUPS + at->group >= visible ? -INFINITY : sums[i] * factor;
+        const int u = (at->lane / COPIES * SLOTS + i) % LANES_UNROLL, ahead = u * GROUPS + at->group;
+        const bool visible = ahead < limit && (!(SCORE_WINDOW || SCORE_START) || ahead >= first) &&
+                             (KV_PAGED == 0 || (valid >> u & 1u) != 0);
+#if SCORE_BY_KEY
+        sums[i] = visible ? score_key(args, in, row, base + ahead, scale, sums[i]) : -INFINITY;
+#else
+        sums[i] = visible ? score_value(args, in, row, base, scale, sums[i]) : -INFINITY;
+#endif
         top = state_max(top, sums[i]);
         hidden |= sums[i] == -INFINITY;
     }
@@ -100,7 +179,7 @@ static inline bool lanes_weigh(const lanes_place *at, lanes_stream *stream, floa
 
 /* o += weight * V for the step's tokens; with `hidden` a V of negative weight is passed over, whatever it holds. */
 static inline void lanes_accumulate(const lanes_place *at, lanes_stream *stream, const float *weights,
-                                    kv_raw8 (*raw_v)[LANE_CHUNKS_V], bool hidden)
+                                    const lanes_token *tokens, bool hidden)
 {
     lanes_publish(at, weights, SLOTS);
 #pragma unroll
@@ -111,97 +190,132 @@ static inline void lanes_accumulate(const lanes_place *at, lanes_stream *stream,
             p[r] = lanes_read(at, weights, SUM_SLOT(r * LANES_UNROLL + u), SUM_LANE(r * LANES_UNROLL + u));
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS_V; c++) {
-            const float8 value = kv_unpack8(raw_v[u][c]);
+            const float8 value = lanes_value(&tokens[u], c);
 #pragma unroll
-            for (int r = 0; r < LANES_ROWS; r++)
-                stream->o[r][c] = hidden && p[r] < 0.0f ? stream->o[r][c] : fma(p[r], value, stream->o[r][c]);
+            for (int r = 0; r < LANES_ROWS; r++) {
+#if V_SCALED
+                const float weight = p[r] * tokens[u].v_scale[min(c, LANE_SCALES_V - 1)];
+#else
+                const float weight = p[r];
+#endif
+                stream->o[r][c] = hidden && p[r] < 0.0f ? stream->o[r][c] : fma(weight, value, stream->o[r][c]);
+            }
         }
     }
     lanes_retire();
+}
+
+/* The places of this lane group's tokens of the step that begins `left` tokens before the item's end. Past the end the
+ * last token is meant again. Returns the bits of those that exist. */
+static inline uint lanes_find_tokens(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                     const lanes_place *at, int end, int left, kv_place *places)
+{
+    uint valid = 0;
+#pragma unroll
+    for (int u = 0; u < LANES_UNROLL; u++) {
+        places[u] = kv_find(args, in, cache, end - left + min(u * GROUPS + at->group, left - 1));
+        valid |= (uint)places[u].valid << u;
+    }
+    return valid;
 }
 
 __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes(DECODE_ARGUMENTS)
 {
     __local float share[SHARE_FLOATS];
     __local float stats[LANES_PARTS * 2 * PADDED_ROWS * GROUPS];
-    __local float totals[LANES_PARTS * LANES_ROWS];
+    __local float2 totals[LANES_PARTS * LANES_ROWS];
 #if LANES_Q_LOCAL
     __local float8 shared_q[LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES];
 #endif
-    decode_item item;
-    lanes_stream stream;
-
-    if (!decode_find_item(&args, kv_lens, (uint)get_group_id(0), &item))
-        return;
     const lanes_place at = lanes_find_place(share);
+    decode_work work;
+    decode_item item;
+    DECODE_INPUTS(in);
 
+    decode_start(&args, &in, &work);
+    while (decode_take(&args, &in, &work, &item, workspace)) {
+        lanes_stream stream;
 #if LANES_Q_LOCAL
-    for (int x = at.item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
-        shared_q[x] = lanes_load_q(q, &args, &item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, x % LANES);
-    barrier(CLK_LOCAL_MEM_FENCE);
+        for (int x = at.item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
+            shared_q[x] = lanes_load_q(q, &args, &item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, x % LANES);
+        barrier(CLK_LOCAL_MEM_FENCE);
 #define QUERY(r, c) shared_q[(lanes_row(at.part, r) * LANE_CHUNKS + (c)) * LANES + at.lane]
 #else
-    float8 own_q[LANES_ROWS][LANE_CHUNKS];
+        float8 own_q[LANES_ROWS][LANE_CHUNKS];
 #pragma unroll
-    for (int r = 0; r < LANES_ROWS; r++)
-#pragma unroll
-        for (int c = 0; c < LANE_CHUNKS; c++)
-            own_q[r][c] = lanes_load_q(q, &args, &item, lanes_row(at.part, r), c, at.lane);
-#define QUERY(r, c) own_q[r][c]
-#endif
-    stream.m = -INFINITY;
-    stream.l = 0.0f;
-#pragma unroll
-    for (int r = 0; r < LANES_ROWS; r++)
-#pragma unroll
-        for (int c = 0; c < LANE_CHUNKS_V; c++)
-            stream.o[r][c] = 0.0f;
-
-    const float factor = score_factor(&args);
-    const kv_rows keys = kv_keys(k, &args, item.batch, item.kv_head);
-    const kv_rows values = V_FROM_K ? keys : kv_values(v, &args, item.batch, item.kv_head);
-    const int own_row = lanes_row(at.part, min(at.lane / ROW_LANES, LANES_ROWS - 1));
-    const int limit = min(decode_find_row(&args, &item, own_row).limit, item.end);
-
-    /* Counted down, because a token past the last one may not fit in an int. */
-    for (int left = item.end - item.begin; left > 0; left -= TILE) {
-        const int base = item.end - left;
-        kv_raw8 raw_k[LANES_UNROLL][LANE_CHUNKS], raw_v[LANES_UNROLL][LANE_CHUNKS_V];
-        float sums[SUMS];
-
-        /* All loads of the step are issued before the first is used. Past the end the last token is read again. */
-#pragma unroll
-        for (int u = 0; u < LANES_UNROLL; u++) {
-            const int token = base + min(u * GROUPS + at.group, left - 1);
+        for (int r = 0; r < LANES_ROWS; r++)
 #pragma unroll
             for (int c = 0; c < LANE_CHUNKS; c++)
-                raw_k[u][c] = lanes_load(kv_row(&keys, token), c, at.lane, CHUNKS, LANE_CHUNKS);
-        }
+                own_q[r][c] = lanes_load_q(q, &args, &item, lanes_row(at.part, r), c, at.lane);
+#define QUERY(r, c) own_q[r][c]
+#endif
+        stream.m = -INFINITY;
+        stream.l = 0.0f;
 #pragma unroll
-        for (int u = 0; u < LANES_UNROLL; u++) {
-            const int token = base + min(u * GROUPS + at.group, left - 1);
+        for (int r = 0; r < LANES_ROWS; r++)
 #pragma unroll
             for (int c = 0; c < LANE_CHUNKS_V; c++)
-                raw_v[u][c] =
-                    V_FROM_K ? raw_k[u][c] : lanes_load(kv_row(&values, token), c, at.lane, CHUNKS_V, LANE_CHUNKS_V);
+                stream.o[r][c] = 0.0f;
+
+        const kv_cache cache = kv_open(&args, &in, item.sequence.cache_row, item.kv_head);
+        score_row own_row =
+            decode_score_row(&args, &in, &item, lanes_row(at.part, min(at.lane / ROW_LANES, LANES_ROWS - 1)));
+        own_row.limit = min(own_row.limit, item.end);
+        kv_place next[LANES_UNROLL];
+        uint next_valid = 0;
+        if (KV_PAGED > 0 && item.begin < item.end)
+            next_valid = lanes_find_tokens(&args, &in, &cache, &at, item.end, item.end - item.begin, next);
+
+        /* Counted down, because a token past the last one may not fit in an int. */
+        for (int left = item.end - item.begin; left > 0; left -= TILE) {
+            const int base = item.end - left;
+            lanes_token tokens[LANES_UNROLL];
+            kv_place places[LANES_UNROLL];
+            uint valid = next_valid;
+            float sums[SUMS];
+
+            /* Pages are found a step ahead, so that no load of K and V waits for a load of the table. */
+#if KV_PAGED
+#pragma unroll
+            for (int u = 0; u < LANES_UNROLL; u++)
+                places[u] = next[u];
+#else
+            valid = lanes_find_tokens(&args, &in, &cache, &at, item.end, left, places);
+#endif
+                /* All loads of the step are issued before the first is used. */
+#pragma unroll
+            for (int u = 0; u < LANES_UNROLL; u++)
+                lanes_load_key(&args, &in, &cache, places[u], at.lane, &tokens[u]);
+#pragma unroll
+            for (int u = 0; u < LANES_UNROLL; u++)
+                lanes_load_value(&args, &in, &cache, places[u], at.lane, &tokens[u]);
+            if (KV_PAGED > 0 && left > TILE)
+                next_valid = lanes_find_tokens(&args, &in, &cache, &at, item.end, left - TILE, next);
+#pragma unroll
+            for (int i = 0; i < SUMS; i++)
+                sums[i] = 0.0f;
+#pragma unroll
+            for (int u = 0; u < LANES_UNROLL; u++)
+#pragma unroll
+                for (int c = 0; c < LANE_CHUNKS; c++) {
+                    const float8 key = lanes_key(&tokens[u], c, at.lane);
+#pragma unroll
+                    for (int r = 0; r < LANES_ROWS; r++) {
+                        float *const sum = &sums[r * LANES_UNROLL + u];
+#if K_SCALED
+                        *sum =
+                            fma(tokens[u].k_scale[min(c, LANE_SCALES - 1)], lanes_dot8(QUERY(r, c), key, 0.0f), *sum);
+#else
+                        *sum = lanes_dot8(QUERY(r, c), key, *sum);
+#endif
+                    }
+                }
+            lanes_reduce(&at, sums);
+            if (lanes_weigh(&args, &in, &at, &stream, &own_row, sums, item.k_scale, base, valid))
+                lanes_accumulate(&at, &stream, sums, tokens, true);
+            else
+                lanes_accumulate(&at, &stream, sums, tokens, false);
         }
-#pragma unroll
-        for (int i = 0; i < SUMS; i++)
-            sums[i] = 0.0f;
-#pragma unroll
-        for (int u = 0; u < LANES_UNROLL; u++)
-#pragma unroll
-            for (int c = 0; c < LANE_CHUNKS; c++) {
-                const float8 key = kv_unpack8(raw_k[u][c]);
-#pragma unroll
-                for (int r = 0; r < LANES_ROWS; r++)
-                    sums[r * LANES_UNROLL + u] = lanes_dot8(QUERY(r, c), key, sums[r * LANES_UNROLL + u]);
-            }
-        lanes_reduce(&at, sums);
-        if (lanes_weigh(&at, &stream, sums, factor, limit - base))
-            lanes_accumulate(&at, &stream, sums, raw_v, true);
-        else
-            lanes_accumulate(&at, &stream, sums, raw_v, false);
+        lanes_finish(&args, &in, &item, &at, &stream, stats, totals, out, lse, workspace);
     }
-    lanes_finish(&args, &item, &at, &stream, stats, totals, out, lse, workspace);
 }

@@ -13,6 +13,8 @@
 #define VECTOR_TILE 1
 #endif
 
+#include "vector_tile.cl"
+
 #if VECTOR_TILE > 1
 #include "vector_blocked.cl"
 #else
@@ -20,65 +22,98 @@
 #define CHUNKS (HEAD_DIM / 8)
 #define CHUNKS_V (HEAD_DIM_V / 8)
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECODE_ARGUMENTS)
-{
-    decode_item item;
-    decode_row row[DECODE_ROWS];
-    float8 qr[DECODE_ROWS][CHUNKS], o[DECODE_ROWS][CHUNKS_V];
+/* What the work-item holds of its rows. */
+typedef struct vector_rows {
+    score_row score[DECODE_ROWS];
+    float8 q[DECODE_ROWS][CHUNKS], o[DECODE_ROWS][CHUNKS_V];
     float m[DECODE_ROWS], l[DECODE_ROWS];
+} vector_rows;
 
-    if (!decode_find_item(&args, kv_lens, (uint)get_group_id(0), &item))
-        return;
+static inline void vector_begin(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                const __global q_element *q, vector_rows *rows)
+{
     for (int r = 0; r < DECODE_ROWS; r++) {
-        row[r] = decode_find_row(&args, &item, r);
-        const long index = decode_q_index(&args, &item, &row[r]);
+        const decode_row row = decode_find_row(args, item, r);
+        const long index = decode_q_index(args, item, &row);
         for (int c = 0; c < CHUNKS; c++) {
             float values[8];
             for (int e = 0; e < 8; e++)
                 values[e] = q_load(q, index + c * 8 + e);
-            qr[r][c] = vload8(0, values);
+            rows->q[r][c] = vload8(0, values);
         }
         for (int c = 0; c < CHUNKS_V; c++)
-            o[r][c] = 0.0f;
-        m[r] = -INFINITY;
-        l[r] = 0.0f;
+            rows->o[r][c] = 0.0f;
+        rows->m[r] = -INFINITY;
+        rows->l[r] = 0.0f;
+        rows->score[r] = decode_score_row(args, in, item, r);
     }
-    const float factor = score_factor(&args);
-    const kv_rows keys = kv_keys(k, &args, item.batch, item.kv_head);
-    const kv_rows values = V_FROM_K ? keys : kv_values(v, &args, item.batch, item.kv_head);
-    for (int t = item.begin; t < item.end; t++) {
-        const __global kv_element *kt = kv_row(&keys, t), *vt = kv_row(&values, t);
-        for (int r = 0; r < DECODE_ROWS; r++) {
-            float8 sum = 0.0f;
-            for (int c = 0; c < CHUNKS; c++)
-                sum = fma(qr[r][c], kv_unpack8(kv_load8(kt, c * 8)), sum);
-            const float4 half_sum = sum.lo + sum.hi;
-            const float score = (half_sum.x + half_sum.z + (half_sum.y + half_sum.w)) * factor;
-            if (t >= row[r].limit || score == -INFINITY)
+}
+
+/* Takes token 0 of the tile into row r. */
+static inline void vector_update(const decode_item *item, const vector_tile *tile, vector_rows *rows, int r)
+{
+    float8 sum = 0.0f;
+    for (int c = 0; c < CHUNKS; c++)
+        sum = fma(rows->q[r][c], vector_key8(tile, 0, c * 8), sum);
+    const float4 half_sum = sum.lo + sum.hi;
+    const float dot = half_sum.x + half_sum.z + (half_sum.y + half_sum.w);
+    const float score = score_key(tile->args, tile->in, &rows->score[r], tile->first, item->k_scale, dot);
+    if (score == -INFINITY)
+        return;
+    if (!(score <= rows->m[r])) {
+        const float shrink = state_weight(rows->m[r], score);
+        for (int c = 0; c < CHUNKS_V; c++)
+            rows->o[r][c] *= shrink;
+        rows->l[r] *= shrink;
+        rows->m[r] = score;
+    }
+    const float p = state_weight(score, rows->m[r]);
+    rows->l[r] += p;
+    for (int c = 0; c < CHUNKS_V; c++)
+        rows->o[r][c] = fma(p, vector_value8(tile, 0, c * 8), rows->o[r][c]);
+}
+
+static inline void vector_finish(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                 const vector_rows *rows, int r, __global out_element *out, __global float *lse,
+                                 __global float *workspace)
+{
+    const decode_row row = decode_find_row(args, item, r);
+    const float share = decode_sink_share(args, in, item, &row, rows->m[r], rows->l[r]);
+    for (int c = 0; c < CHUNKS_V; c++) {
+        float value[8];
+        vstore8(rows->o[r][c], 0, value);
+        for (int e = 0; e < 8; e++)
+            decode_store_o(args, item, &row, out, workspace, c * 8 + e, state_normalise(value[e], rows->l[r]), share);
+    }
+    decode_store_stats(args, in, item, &row, lse, workspace, rows->m[r], rows->l[r]);
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECODE_ARGUMENTS)
+{
+    vector_rows rows;
+    vector_tile tile;
+    decode_work work;
+    decode_item item;
+    DECODE_INPUTS(in);
+
+    tile.args = &args;
+    tile.in = &in;
+    decode_start(&args, &in, &work);
+    while (decode_take(&args, &in, &work, &item, workspace)) {
+        const kv_cache cache = kv_open(&args, &in, item.sequence.cache_row, item.kv_head);
+        vector_begin(&args, &in, &item, q, &rows);
+        for (int t = item.begin; t < item.end; t++) {
+            tile.cache = cache;
+            vector_find(&tile, t, item.end);
+            if (!tile.places[0].valid)
                 continue;
-            if (!(score <= m[r])) {
-                const float shrink = state_weight(m[r], score);
-                for (int c = 0; c < CHUNKS_V; c++)
-                    o[r][c] *= shrink;
-                l[r] *= shrink;
-                m[r] = score;
-            }
-            const float p = state_weight(score, m[r]);
-            l[r] += p;
-            for (int c = 0; c < CHUNKS_V; c++)
-                o[r][c] = fma(p, kv_unpack8(kv_load8(vt, c * 8)), o[r][c]);
+            vector_point(&tile, &cache, 0, 1, item.end);
+            for (int r = 0; r < DECODE_ROWS; r++)
+                vector_update(&item, &tile, &rows, r);
         }
-    }
-    for (int r = 0; r < DECODE_ROWS; r++) {
-        if (!decode_row_exists(&args, &item, r))
-            continue;
-        for (int c = 0; c < CHUNKS_V; c++) {
-            float value[8];
-            vstore8(o[r][c], 0, value);
-            for (int e = 0; e < 8; e++)
-                decode_store_o(&args, &item, &row[r], out, workspace, c * 8 + e, state_normalise(value[e], l[r]));
-        }
-        decode_store_stats(&args, &item, &row[r], lse, workspace, m[r], l[r]);
+        for (int r = 0; r < DECODE_ROWS; r++)
+            if (decode_row_exists(&args, &item, r))
+                vector_finish(&args, &in, &item, &rows, r, out, lse, workspace);
     }
 }
 #endif

@@ -38,6 +38,10 @@
 #define LANE_CHUNKS ((CHUNKS + LANES - 1) / LANES)
 #define LANE_CHUNKS_V ((CHUNKS_V + LANES - 1) / LANES)
 
+/* Scales that a lane needs of a row: one where a group is the whole row, else one per chunk. */
+#define LANE_SCALES (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM ? 1 : LANE_CHUNKS)
+#define LANE_SCALES_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V ? 1 : LANE_CHUNKS_V)
+
 /* The sums of a step, row by row and token by token, rows padded to a power of two. */
 #if LANES_ROWS > 4
 #define PADDED_ROWS 8

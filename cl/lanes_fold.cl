@@ -23,7 +23,7 @@ static inline void lanes_put_chunk(__local float *plane, float8 chunk)
 
 /* Chunk c of row r of every part, put by all lane groups into `planes`: adds up the groups and writes the elements. */
 static inline void lanes_write_chunk(const decode_args *args, const decode_item *item, const lanes_place *at, int r,
-                                     int c, const __local float *planes, const __local float *totals,
+                                     int c, const __local float *planes, const __local float2 *totals,
                                      __global out_element *out, __global float *workspace)
 {
     for (int x = at->item; x < LANES_PARTS * LANES * 8; x += LANES_WG) {
@@ -35,14 +35,17 @@ static inline void lanes_write_chunk(const decode_args *args, const decode_item 
         for (int g = 0; g < GROUPS; g++)
             sum += column[g * LANES];
         const decode_row row = decode_find_row(args, item, lanes_row(part, r));
-        decode_store_o(args, item, &row, out, workspace, d, state_normalise(sum, totals[lanes_row(part, r)]));
+        const float2 total = totals[lanes_row(part, r)];
+        decode_store_o(args, item, &row, out, workspace, d, state_normalise(sum, total.x), total.y);
     }
 }
 
-/* Folds the lane groups of each part into one state per row and writes it. `stats` and `totals` are scratch. */
-static inline void lanes_finish(const decode_args *args, const decode_item *item, const lanes_place *at,
-                                lanes_stream *stream, __local float *stats, __local float *totals,
-                                __global out_element *out, __global float *lse, __global float *workspace)
+/* Folds the lane groups of each part into one state per row and writes it. `stats` and `totals` are scratch; totals are
+ * the sums of the rows' weights, and what their sinks leave of them. */
+static inline void lanes_finish(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                const lanes_place *at, lanes_stream *stream, __local float *stats,
+                                __local float2 *totals, __global out_element *out, __global float *lse,
+                                __global float *workspace)
 {
     __local float *const part_m = stats + at->part * (2 * PADDED_ROWS * GROUPS);
     __local float *const part_l = part_m + PADDED_ROWS * GROUPS;
@@ -68,8 +71,8 @@ static inline void lanes_finish(const decode_args *args, const decode_item *item
             stream->o[r][c] *= weight;
         if (at->item % PART_WG == 0 && lanes_row_exists(args, item, at->part, r)) {
             const decode_row row = decode_find_row(args, item, lanes_row(at->part, r));
-            totals[lanes_row(at->part, r)] = sum;
-            decode_store_stats(args, item, &row, lse, workspace, top, sum);
+            totals[lanes_row(at->part, r)] = (float2)(sum, decode_sink_share(args, in, item, &row, top, sum));
+            decode_store_stats(args, in, item, &row, lse, workspace, top, sum);
         }
     }
 #pragma unroll

@@ -5,6 +5,8 @@
  * and of weight * o. The sums run in MERGE_STREAMS streams, state i in stream i mod MERGE_STREAMS, that meet in a tree,
  * so that the order of summation depends on the number of states alone: not on the work-group or on the capacity.
  *
+ * Where the states of a row lie, args.list says. Sinks are merged here, once, at the end: partial states have none.
+ *
  * Tunables, given by the host:
  *   HEAD_DIM_V  dims of a row, a multiple of 8
  *   MERGE_WG    work-items per work-group, a power of two
@@ -16,7 +18,6 @@
 #define OUT_TYPE 1
 #endif
 #include "args.h"
-#include "split.cl"
 #include "state.cl"
 #include "types.cl"
 
@@ -61,12 +62,13 @@ static inline float merge_mean(float sum, float weights)
     return weights == 0.0f ? 0.0f : weights == 1.0f ? sum : sum / weights;
 }
 
+/* Writes the statistics of a merged row, whose log-sum-exp is `s`. */
 static inline void merge_write_stats(const merge_stats_args *args, __global float *lse, __global float *m,
-                                     __global float *l, long row, merge_scale scale, float weights)
+                                     __global float *l, long row, merge_scale scale, float weights, float s)
 {
     const float sum = weights * scale.share;
     if (args->has_lse)
-        lse[args->lse_offset + row] = state_lse(scale.max, sum);
+        lse[args->lse_offset + row] = s;
     if (args->has_m)
         m[args->m_offset + row] = sum == sum ? scale.max : NAN;
     if (args->has_l)
@@ -95,10 +97,46 @@ typedef struct merge_sums {
     float weights;
 } merge_sums;
 
+/* The states of a row: `count` of them, state i at slot first_slot, or else at `slot` + i * stride. */
+typedef struct merge_row {
+    int count;
+    long first_slot, slot, stride;
+} merge_row;
+
+static inline long merge_slot(const merge_row *states, int i)
+{
+    return i == 0 ? states->first_slot : states->slot + i * states->stride;
+}
+
+/* The states of row (sequence, query, head), which is number `row`. None where it needs no merge. */
+static inline merge_row merge_find_row(const merge_args *args, const __global int *list, int row, int sequence,
+                                       int query, int head)
+{
+    merge_row states;
+    if (args->list == MERGE_ITEMS) {
+        const int groups = args->num_q_heads / args->ratio / args->heads, kv_head = head / args->ratio;
+        const int x = query * args->ratio + head % args->ratio;
+        const long item = ((long)sequence * groups + kv_head / args->heads) * args->passes + x / args->block_rows;
+        const int first = list[2 * item], last = list[2 * item + 1];
+        states.stride = 2 * args->heads * args->block_rows;
+        states.slot = first * states.stride + kv_head % args->heads * args->block_rows + x % args->block_rows;
+        states.first_slot = states.slot + args->heads * args->block_rows;
+        states.count = first == last ? 0 : last - first + 1;
+        return states;
+    }
+    states.count = args->list == MERGE_ALL      ? args->partial_slots
+                   : args->list == MERGE_SHARED ? list[0]
+                                                : list[sequence];
+    states.stride = 1;
+    states.first_slot = states.slot = (long)row * args->partial_slots;
+    return states;
+}
+
 /* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count. */
 static inline merge_sums merge_streams(const __global float *stat0, const __global float *stat1,
-                                       const __global float *o, int count, int group, merge_scale scale)
+                                       const __global float *o, const merge_row *states, int group, merge_scale scale)
 {
+    const int count = states->count;
     float4 sum[GROUP_STREAMS];
     float weights[GROUP_STREAMS];
 
@@ -111,9 +149,9 @@ static inline merge_sums merge_streams(const __global float *stat0, const __glob
         float2 state[MERGE_BATCH];
 #pragma unroll
         for (int u = 0; u < MERGE_BATCH; u++) {
-            const int i = min(base + u * MERGE_GROUPS, count - 1);
-            batch[u] = *(const __global float4 *)(o + (long)i * HEAD_DIM_V);
-            state[u] = state_load(stat0, stat1, i);
+            const long slot = merge_slot(states, min(base + u * MERGE_GROUPS, count - 1));
+            batch[u] = *(const __global float4 *)(o + slot * HEAD_DIM_V);
+            state[u] = state_load(stat0, stat1, slot);
         }
 #pragma unroll
         for (int u = 0; u < MERGE_BATCH; u++) {
@@ -134,10 +172,11 @@ static inline merge_sums merge_streams(const __global float *stat0, const __glob
     return sums;
 }
 
-/* States are [row][slot]; row = (sequence * q_len + query) * num_q_heads + head. */
+/* Row = (sequence * q_len + query) * num_q_heads + head. */
 __attribute__((reqd_work_group_size(MERGE_WG, 1, 1))) __kernel void
-merge(const __global float *o, const __global float *stat0, const __global float *stat1, const __global int *kv_lens,
-      __global out_element *out, __global float *lse, __global float *m, __global float *l, const merge_args args)
+merge(const __global float *o, const __global float *stat0, const __global float *stat1, const __global int *list,
+      const __global float *sinks, __global out_element *out, __global float *lse, __global float *m, __global float *l,
+      const merge_args args)
 {
     __local float4 sums[MERGE_GROUPS * QUADS];
     __local float weights[MERGE_GROUPS];
@@ -145,26 +184,26 @@ merge(const __global float *o, const __global float *stat0, const __global float
     const int row = (int)get_group_id(0), item = (int)get_local_id(0);
     const int head = row % args.num_q_heads, query = row / args.num_q_heads % args.q_len;
     const int sequence = row / args.num_q_heads / args.q_len;
-    const int count =
-        args.all_slots ? args.partial_slots
-                       : split_count(&args.split, split_kv_len(&args.split, kv_lens, args.kv_lens_offset + sequence));
-    const long first = (long)row * args.partial_slots;
-    const __global float *const row_stat0 = stat0 + args.stat0_offset + first;
-    const __global float *const row_stat1 = stat1 + args.stat1_offset + first;
-    const __global float *const row_o = o + args.o_offset + first * HEAD_DIM_V;
+    const merge_row states = merge_find_row(&args, list + args.list_offset, row, sequence, query, head);
+    const __global float *const row_stat0 = stat0 + args.stat0_offset;
+    const __global float *const row_stat1 = stat1 + args.stat1_offset;
+    const __global float *const row_o = o + args.o_offset;
     merge_scale scale;
 
+    if (states.count == 0)
+        return;
     float greatest = -INFINITY;
-    for (int i = item; i < count; i += MERGE_WG)
-        greatest = state_max(greatest, state_load(row_stat0, row_stat1, i).x);
+    for (int i = item; i < states.count; i += MERGE_WG)
+        greatest = state_max(greatest, state_load(row_stat0, row_stat1, merge_slot(&states, i)).x);
     scale.max = merge_max(scratch, greatest);
     greatest = 0.0f;
-    for (int i = item; i < count; i += MERGE_WG)
-        greatest = state_max(greatest, state_share(state_load(row_stat0, row_stat1, i), scale.max));
+    for (int i = item; i < states.count; i += MERGE_WG)
+        greatest =
+            state_max(greatest, state_share(state_load(row_stat0, row_stat1, merge_slot(&states, i)), scale.max));
     scale.share = merge_max(scratch, greatest);
 
     for (int x = item; x < MERGE_GROUPS * QUADS; x += MERGE_WG) {
-        const merge_sums own = merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, count, x / QUADS, scale);
+        const merge_sums own = merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, &states, x / QUADS, scale);
         sums[x] = own.o;
         if (x % QUADS == 0)
             weights[x / QUADS] = own.weights;
@@ -180,10 +219,13 @@ merge(const __global float *o, const __global float *stat0, const __global float
     }
     const long index = args.out_offset + sequence * args.out_batch + query * args.out_token + head * args.out_head;
     const __local float *const flat = (const __local float *)sums;
+    float2 sunk = (float2)(state_lse(scale.max, weights[0] * scale.share), 1.0f);
+    if (args.has_sinks)
+        sunk = state_sink(sunk.x, sinks[args.sinks_offset + head]);
     for (int d = item; d < HEAD_DIM_V; d += MERGE_WG)
-        out_store(out, index + d, merge_mean(flat[d], weights[0]));
+        out_store(out, index + d, merge_mean(flat[d], weights[0]) * sunk.y);
     if (item == 0)
-        merge_write_stats(&args.stats, lse, m, l, row, scale, weights[0]);
+        merge_write_stats(&args.stats, lse, m, l, row, scale, weights[0], sunk.x);
 }
 
 /* merged = a (+) b for each row. merged may be a or b: a work-item reads its dims before it writes them, and the barrier
@@ -211,5 +253,5 @@ merge_pair(const __global float *o1, const __global float *stat0_1, const __glob
                      merge_mean(sum.w, weights));
     }
     if (get_local_id(0) == 0)
-        merge_write_stats(&args.stats, lse, m, l, row, scale, weights);
+        merge_write_stats(&args.stats, lse, m, l, row, scale, weights, state_lse(scale.max, weights * scale.share));
 }

@@ -1,10 +1,15 @@
-/* split.cl - which tokens a split owns. The cuts come from the sequence's own length, so neither the capacity of the
- * cache nor the rest of the batch moves them. Used by every decode kernel and by the merge.
+/* split.cl - which tokens a split owns. The cuts come from the keys that the sequence itself shows, so neither the
+ * capacity of the cache nor the rest of the batch moves them.
  */
 #ifndef CLFD_SPLIT_CL
 #define CLFD_SPLIT_CL
 
 #include "args.h"
+
+/* The keys of a sequence that some query may see, as far as start, window and length say: [begin, end). */
+typedef struct split_range {
+    int begin, end;
+} split_range;
 
 /* Tokens of sequence b, clamped to what the host validated the buffers for. */
 static inline int split_kv_len(const split_args *args, const __global int *kv_lens, long index)
@@ -12,22 +17,29 @@ static inline int split_kv_len(const split_args *args, const __global int *kv_le
     return args->has_kv_lens ? clamp(kv_lens[index], 0, args->max_kv_len) : args->max_kv_len;
 }
 
-/* Splits of a sequence that own at least one token. */
-static inline int split_count(const split_args *args, int kv_len)
+static inline int split_ceil(int tokens, int size) { return tokens / size + (tokens % size != 0); }
+
+/* Splits of a sequence that own at least one token. Under TOKENS a split is a whole chunk of the sequence, chunks being
+ * counted from token 0. */
+static inline int split_count(const split_args *args, split_range range)
 {
+    if (range.begin >= range.end)
+        return 0;
     if (args->split_tokens > 0)
-        return kv_len / args->split_tokens + (kv_len % args->split_tokens != 0);
-    return min(args->num_splits, kv_len / args->split_tile + (kv_len % args->split_tile != 0));
+        return split_ceil(range.end, args->split_tokens) - range.begin / args->split_tokens;
+    return min(args->num_splits, split_ceil(range.end - range.begin, args->split_tile));
 }
 
 /* First token of split `split`; the first token of split + 1 ends it. */
-static inline int split_begin(const split_args *args, int kv_len, int split)
+static inline int split_begin(const split_args *args, split_range range, int split)
 {
-    if (args->split_tokens > 0)
-        return (int)min((long)split * args->split_tokens, (long)kv_len);
-    const int tiles = kv_len / args->split_tile + (kv_len % args->split_tile != 0);
+    if (args->split_tokens > 0) {
+        const long chunk = (long)(range.begin / args->split_tokens + split) * args->split_tokens;
+        return (int)clamp(chunk, (long)range.begin, (long)range.end);
+    }
+    const int tiles = split_ceil(range.end - range.begin, args->split_tile);
     const int count = max(min(args->num_splits, tiles), 1);
-    return (int)min((long)tiles * split / count * args->split_tile, (long)kv_len);
+    return (int)min((long)tiles * split / count * args->split_tile + range.begin, (long)range.end);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* types.cl - element types: load, convert, store.
  *
  * Tunables, all given by the host:
- *   Q_TYPE, KV_TYPE, OUT_TYPE  element types of q, of K and V, and of out (values of clfd_type)
+ *   Q_TYPE, OUT_TYPE  element types of q and of out (values of clfd_type)
  *   KV_ALIGNED                 1: every row of K and V starts on a 16-byte boundary
  *   CLFD_PTX                   1: NVIDIA inline PTX may be used
  *
@@ -23,9 +23,6 @@
 #ifndef Q_TYPE
 #define Q_TYPE TYPE_F16
 #endif
-#ifndef KV_TYPE
-#define KV_TYPE TYPE_F16
-#endif
 #ifndef OUT_TYPE
 #define OUT_TYPE Q_TYPE
 #endif
@@ -40,11 +37,6 @@
 typedef float q_element;
 #else
 typedef ushort q_element;
-#endif
-#if KV_TYPE == TYPE_F32
-typedef float kv_element;
-#else
-typedef ushort kv_element;
 #endif
 #if OUT_TYPE == TYPE_F32
 typedef float out_element;
@@ -84,30 +76,6 @@ static inline void out_store(__global out_element *out, long index, float value)
 #endif
 }
 
-/* Eight elements of K or V as they lie in memory, so that a load can be issued long before it is converted. */
-#if KV_TYPE == TYPE_F32
-typedef float8 kv_raw8;
-#else
-typedef uint4 kv_raw8;
-#endif
-
-static inline kv_raw8 kv_load8(const __global kv_element *row, int index)
-{
-#if KV_TYPE == TYPE_F32 && KV_ALIGNED
-    const __global float4 *pair = (const __global float4 *)(row + index);
-    float8 value; /* half by half: Oclgrind cannot follow a literal made of vectors */
-    value.lo = pair[0];
-    value.hi = pair[1];
-    return value;
-#elif KV_TYPE == TYPE_F32
-    return vload8(0, row + index);
-#elif KV_ALIGNED
-    return *(const __global uint4 *)(row + index);
-#else
-    return as_uint4(vload8(0, row + index));
-#endif
-}
-
 /* Two packed f16 to float. vload_half needs no cl_khr_fp16; where PTX is there one conversion per element is certain. */
 static inline float2 half2_to_float2(uint pair)
 {
@@ -119,35 +87,6 @@ static inline float2 half2_to_float2(uint pair)
     return value;
 #else
     return vload_half2(0, (const half *)&pair);
-#endif
-}
-
-static inline float8 kv_unpack8(kv_raw8 raw)
-{
-#if KV_TYPE == TYPE_F32
-    return raw;
-#elif KV_TYPE == TYPE_F16
-    float8 value;
-    value.s01 = half2_to_float2(raw.x);
-    value.s23 = half2_to_float2(raw.y);
-    value.s45 = half2_to_float2(raw.z);
-    value.s67 = half2_to_float2(raw.w);
-    return value;
-#else
-    const uint4 low = raw << 16, high = raw & 0xffff0000u;
-    return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));
-#endif
-}
-
-/* Eight elements of K or V as floats, where load and conversion need not lie apart: on CPUs one instruction. */
-static inline float8 kv_load_floats8(const __global kv_element *row, int index)
-{
-#if KV_TYPE == TYPE_F16
-    return vload_half8(0, (const __global half *)(row + index));
-#elif KV_TYPE == TYPE_BF16
-    return as_float8(convert_uint8(vload8(0, row + index)) << 16);
-#else
-    return kv_load8(row, index);
 #endif
 }
 

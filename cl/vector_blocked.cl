@@ -43,7 +43,33 @@
 typedef struct vector_head {
     wide q[DECODE_ROWS * WIDES], o[DECODE_ROWS * WIDES_V];
     wide m[ROW_BLOCKS], l[ROW_BLOCKS];
+    float scale; /* of its scores */
 } vector_head;
+
+/* Vector c of a key or a value of the tile. */
+VECTOR_INLINE wide vector_key(const vector_tile *tile, int t, int c)
+{
+#if VECTOR_WIDTH == 8
+    return vector_key8(tile, t, c * 8);
+#else
+    wide x;
+    x.lo = vector_key8(tile, t, c * 16);
+    x.hi = vector_key8(tile, t, c * 16 + 8);
+    return x;
+#endif
+}
+
+VECTOR_INLINE wide vector_value(const vector_tile *tile, int t, int c)
+{
+#if VECTOR_WIDTH == 8
+    return vector_value8(tile, t, c * 8);
+#else
+    wide x;
+    x.lo = vector_value8(tile, t, c * 16);
+    x.hi = vector_value8(tile, t, c * 16 + 8);
+    return x;
+#endif
+}
 
 /* ---- One block of rows over a tile; `rows` is a constant wherever these are called ------------------------------- */
 
@@ -58,12 +84,12 @@ VECTOR_INLINE wide vector_dots(const wide *q, const vector_tile *tile, int first
 #pragma unroll
     for (int pair = 0; pair < keys; pair += 2) {
         if (prefetch)
-            vector_prefetch(tile->next_k + first + pair, 2, ROW_LINES(HEAD_DIM), 0, 2 * ROW_LINES(HEAD_DIM));
+            vector_prefetch(tile->next_k + first + pair, 2, K_LINES, 0, 2 * K_LINES);
         for (int c = 0; c < WIDES; c++)
 #pragma unroll
             for (int i = 0; i < 2 * rows; i++) {
                 const int r = i / 2, key = pair + i % 2;
-                sums[r * keys + key] = fma(q[r * WIDES + c], wide_load(tile->k[first + key], c), sums[r * keys + key]);
+                sums[r * keys + key] = fma(q[r * WIDES + c], vector_key(tile, first + key, c), sums[r * keys + key]);
             }
     }
     return wide_sums(sums);
@@ -79,8 +105,8 @@ VECTOR_INLINE void vector_values(const float *weights, const vector_tile *tile, 
     for (int i = 0; i < rows * count; i++)
         sums[i] = o[i / count * WIDES_V + first + i % count];
     if (prefetch) {
-        const int lines = (VECTOR_TILE * ROW_LINES(HEAD_DIM_V) * count + WIDES_V - 1) / WIDES_V;
-        vector_prefetch(tile->next_v, VECTOR_TILE, ROW_LINES(HEAD_DIM_V), first / count * lines, lines);
+        const int lines = (VECTOR_TILE * V_LINES * count + WIDES_V - 1) / WIDES_V;
+        vector_prefetch(tile->next_v, VECTOR_TILE, V_LINES, first / count * lines, lines);
     }
     for (int t = 0; t < VECTOR_TILE; t += keys)
 #pragma unroll
@@ -88,7 +114,7 @@ VECTOR_INLINE void vector_values(const float *weights, const vector_tile *tile, 
 #pragma unroll
             for (int i = 0; i < rows * count; i++)
                 sums[i] = fma((wide)weights[t * rows + i / count * keys + key],
-                              wide_load(tile->v[t + key], first + i % count), sums[i]);
+                              vector_value(tile, t + key, first + i % count), sums[i]);
 #pragma unroll
     for (int i = 0; i < rows * count; i++)
         o[i / count * WIDES_V + first + i % count] = sums[i];
@@ -105,12 +131,47 @@ VECTOR_INLINE void vector_visible_values(const float *scores, const float *weigh
             if (scores[i] == -INFINITY)
                 continue;
             for (int c = 0; c < WIDES_V; c++)
-                o[r * WIDES_V + c] = fma((wide)weights[i], wide_load(tile->v[t], c), o[r * WIDES_V + c]);
+                o[r * WIDES_V + c] = fma((wide)weights[i], vector_value(tile, t, c), o[r * WIDES_V + c]);
         }
 }
 
+/* The scores of products [row][key] of rows from `first_row` on with keys from `first` on; -inf where a row may not see
+ * the key. */
+VECTOR_INLINE wide vector_scores(const vector_tile *tile, const score_row *rows, float scale, wide dots, int first_row,
+                                 int first, int num_rows)
+{
+    const int keys = VECTOR_WIDTH / num_rows;
+#if SCORE_BY_KEY
+    wide scores;
+    for (int lane = 0; lane < VECTOR_WIDTH; lane++) {
+        const int key = first + lane % keys;
+        const bool exists = key < tile->count && (KV_PAGED == 0 || tile->places[key].valid);
+        ((float *)&scores)[lane] = exists ? score_key(tile->args, tile->in, &rows[first_row + lane / keys],
+                                                      tile->first + key, scale, ((const float *)&dots)[lane])
+                                          : -INFINITY;
+    }
+    return scores;
+#else
+    wide scores = scale * STATE_LOG2E * dots;
+    if (tile->partial) {
+        int low[VECTOR_WIDTH], high[VECTOR_WIDTH];
+        for (int lane = 0; lane < VECTOR_WIDTH; lane++) {
+            const score_row *const row = &rows[first_row + lane / keys];
+            low[lane] = row->first - tile->first - first;
+            high[lane] = row->limit - tile->first - first;
+            if (KV_PAGED > 0 && !tile->places[first + lane % keys].valid)
+                high[lane] = 0;
+        }
+        scores = WIDE_LANES % keys < *(const wide_int *)high ? scores : -INFINITY;
+        if (SCORE_WINDOW || SCORE_START)
+            scores = WIDE_LANES % keys >= *(const wide_int *)low ? scores : -INFINITY;
+    }
+    return scores;
+#endif
+}
+
 /* Takes a tile into the states of rows [first, first + rows) of a head. */
-VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, const int *limits, float factor, int block,
+VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, const score_row *score_rows, int block,
                                  int first, int rows)
 {
     const int keys = VECTOR_WIDTH / rows, vectors = VECTOR_TILE / keys;
@@ -120,13 +181,9 @@ VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, con
     wide top = -INFINITY, lowest = INFINITY, l = head->l[block];
 
     for (int i = 0; i < vectors; i++) {
-        scores[i] = factor * vector_dots(head->q + first * WIDES, tile, i * keys, rows, first == 0);
-        if (tile->partial) {
-            int limit[VECTOR_WIDTH];
-            for (int lane = 0; lane < VECTOR_WIDTH; lane++)
-                limit[lane] = limits[first + lane / keys] - tile->first - i * keys;
-            scores[i] = WIDE_LANES % keys < *(const wide_int *)limit ? scores[i] : -INFINITY;
-        }
+        scores[i] = vector_scores(tile, score_rows, head->scale,
+                                  vector_dots(head->q + first * WIDES, tile, i * keys, rows, first == 0), first,
+                                  i * keys, rows);
         top = wide_max(top, scores[i]);
         lowest = lowest < scores[i] ? lowest : scores[i];
     }
@@ -162,6 +219,7 @@ VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, con
 VECTOR_INLINE void vector_begin(const decode_args *args, const decode_item *item, const __global q_element *q,
                                 vector_head *head)
 {
+    head->scale = item->k_scale;
     for (int r = 0; r < DECODE_ROWS; r++) {
         const decode_row row = decode_find_row(args, item, r);
         const long index = decode_q_index(args, item, &row);
@@ -176,9 +234,9 @@ VECTOR_INLINE void vector_begin(const decode_args *args, const decode_item *item
     }
 }
 
-VECTOR_INLINE void vector_finish(const decode_args *args, const decode_item *item, const vector_head *head, int block,
-                                 int first, int rows, __global out_element *out, __global float *lse,
-                                 __global float *workspace)
+VECTOR_INLINE void vector_finish(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                 const vector_head *head, int block, int first, int rows, __global out_element *out,
+                                 __global float *lse, __global float *workspace)
 {
     const int keys = VECTOR_WIDTH / rows;
     const wide sum = wide_sum_over(head->l[block], keys);
@@ -187,50 +245,66 @@ VECTOR_INLINE void vector_finish(const decode_args *args, const decode_item *ite
         if (!decode_row_exists(args, item, first + r))
             return;
         const decode_row row = decode_find_row(args, item, first + r);
+        const float share = decode_sink_share(args, in, item, &row, m, l);
         for (int d = 0; d < HEAD_DIM_V; d++)
             decode_store_o(args, item, &row, out, workspace, d,
-                           state_normalise(((const float *)(head->o + (first + r) * WIDES_V))[d], l));
-        decode_store_stats(args, item, &row, lse, workspace, m, l);
+                           state_normalise(((const float *)(head->o + (first + r) * WIDES_V))[d], l), share);
+        decode_store_stats(args, in, item, &row, lse, workspace, m, l);
+    }
+}
+
+/* All tokens of the item, for all of its heads. */
+VECTOR_INLINE void vector_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                               vector_head *heads, const score_row *rows)
+{
+    const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
+    vector_tile tile;
+    int highest_first = 0, lowest_limit = INT_MAX;
+
+    tile.args = args;
+    tile.in = in;
+    for (int r = 0; r < DECODE_ROWS; r++) {
+        highest_first = max(highest_first, rows[r].first);
+        lowest_limit = min(lowest_limit, rows[r].limit);
+    }
+    /* Counted down, because a token past the last one may not fit in an int. */
+    for (int left = item->end - item->begin; left > 0; left -= VECTOR_TILE) {
+        tile.cache = cache;
+        vector_find(&tile, item->end - left, item->end);
+        tile.partial = VECTOR_TILE > lowest_limit - tile.first || tile.first < highest_first;
+        for (int t = 0; KV_PAGED > 0 && t < VECTOR_TILE; t++)
+            tile.partial |= !tile.places[t].valid;
+        for (int h = 0; h < args->heads; h++) {
+            vector_point(&tile, &cache, h, args->heads, item->end);
+#define UPDATE(block, first, count) vector_update(&heads[h], &tile, rows + h * DECODE_ROWS, block, first, count)
+            EACH_ROW_BLOCK(UPDATE)
+        }
     }
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECODE_ARGUMENTS)
 {
     vector_head heads[DECODE_HEADS];
-    vector_tile tile;
+    score_row rows[DECODE_HEADS * DECODE_ROWS];
+    decode_work work;
     decode_item item;
-    int limits[DECODE_ROWS];
+    DECODE_INPUTS(in);
 
-    if (!decode_find_item(&args, kv_lens, (uint)get_group_id(0), &item))
-        return;
-    for (int h = 0; h < args.heads; h++) {
-        decode_item own = item;
-        own.kv_head += h;
-        vector_begin(&args, &own, q, &heads[h]);
-    }
-    for (int r = 0; r < DECODE_ROWS; r++)
-        limits[r] = min(decode_find_row(&args, &item, r).limit, item.end);
-
-    const float factor = score_factor(&args);
-    const kv_rows keys = kv_keys(k, &args, item.batch, item.kv_head);
-    const kv_rows values = V_FROM_K ? keys : kv_values(v, &args, item.batch, item.kv_head);
-    /* Counted down, because a token past the last one may not fit in an int. */
-    for (int left = item.end - item.begin; left > 0; left -= VECTOR_TILE) {
-        tile.first = item.end - left;
-        tile.partial = VECTOR_TILE > limits[0] - tile.first; /* the first row sees least */
+    decode_start(&args, &in, &work);
+    while (decode_take(&args, &in, &work, &item, workspace)) {
         for (int h = 0; h < args.heads; h++) {
-            vector_point(&keys, args.k_head, h, args.heads, tile.first, item.end, tile.k, tile.next_k);
-            vector_point(&values, V_FROM_K ? args.k_head : args.v_head, h, args.heads, tile.first, item.end, tile.v,
-                         tile.next_v);
-#define UPDATE(block, first, rows) vector_update(&heads[h], &tile, limits, factor, block, first, rows)
-            EACH_ROW_BLOCK(UPDATE)
+            const decode_item own = decode_head_item(&args, &in, &item, h);
+            vector_begin(&args, &own, q, &heads[h]);
+            for (int r = 0; r < DECODE_ROWS; r++) {
+                rows[h * DECODE_ROWS + r] = decode_score_row(&args, &in, &own, r);
+                rows[h * DECODE_ROWS + r].limit = min(rows[h * DECODE_ROWS + r].limit, item.end);
+            }
         }
-    }
-
-    for (int h = 0; h < args.heads; h++) {
-        decode_item own = item;
-        own.kv_head += h;
-#define FINISH(block, first, rows) vector_finish(&args, &own, &heads[h], block, first, rows, out, lse, workspace)
-        EACH_ROW_BLOCK(FINISH)
+        vector_walk(&args, &in, &item, heads, rows);
+        for (int h = 0; h < args.heads; h++) {
+            const decode_item own = decode_head_item(&args, &in, &item, h);
+#define FINISH(block, first, count) vector_finish(&args, &in, &own, &heads[h], block, first, count, out, lse, workspace)
+            EACH_ROW_BLOCK(FINISH)
+        }
     }
 }

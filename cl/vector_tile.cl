@@ -20,20 +20,25 @@
  * registers' arrays in memory. */
 #define VECTOR_INLINE static inline __attribute__((always_inline))
 
-/* A tile of one head: its rows, those past the last token repeating it, and the rows to prefetch meanwhile. */
+/* A tile of one head: its tokens, those past the last one repeating it, their rows, and the rows to prefetch meanwhile. */
 typedef struct vector_tile {
-    const __global kv_element *k[VECTOR_TILE], *v[VECTOR_TILE], *next_k[VECTOR_TILE], *next_v[VECTOR_TILE];
-    int first;    /* token */
-    bool partial; /* some row of the block may not see all of its tokens */
+    const decode_args *args;
+    const decode_inputs *in;
+    kv_cache cache;
+    kv_place places[VECTOR_TILE];
+    const __global uchar *k[VECTOR_TILE], *v[VECTOR_TILE], *next_k[VECTOR_TILE], *next_v[VECTOR_TILE];
+    int first, count; /* token; tokens that there are */
+    bool partial;     /* some row of the block may not see all of its tokens */
 } vector_tile;
 
 #define LINE_BYTES 64
-#define ROW_LINES(dims) ((int)((dims) * sizeof(kv_element) + LINE_BYTES - 1) / LINE_BYTES)
+#define ROW_LINES(bytes) (((bytes) + LINE_BYTES - 1) / LINE_BYTES)
+#define K_LINES ROW_LINES(K_ROW_BYTES(HEAD_DIM))
+#define V_LINES ROW_LINES(V_ROW_BYTES(HEAD_DIM_V))
 
 /* Prefetches `count` cache lines of num_rows rows of row_lines lines each, from line `first` on. A hint: it does nothing
  * past the end of a buffer. */
-VECTOR_INLINE void vector_prefetch(const __global kv_element *const *rows, int num_rows, int row_lines, int first,
-                                   int count)
+VECTOR_INLINE void vector_prefetch(const __global uchar *const *rows, int num_rows, int row_lines, int first, int count)
 {
 #if VECTOR_PREFETCH > 0
     for (int line = first; line < first + count && line < num_rows * row_lines; line++)
@@ -41,20 +46,65 @@ VECTOR_INLINE void vector_prefetch(const __global kv_element *const *rows, int n
 #endif
 }
 
-/* Points at head h's (of `heads`) rows of the tile that begins at `begin`, and at its share of the tile VECTOR_PREFETCH tokens on:
- * as many rows, counted through the heads of a token before those of the next. */
-VECTOR_INLINE void vector_point(const kv_rows *rows, long head_stride, int h, int heads, int begin, int end,
-                                const __global kv_element **at, const __global kv_element **next)
+/* Finds the tokens of the tile that begins at `begin`. */
+VECTOR_INLINE void vector_find(vector_tile *tile, int begin, int end)
 {
-    int token = begin + VECTOR_PREFETCH + h * VECTOR_TILE / heads, head = h * VECTOR_TILE % heads;
+    tile->first = begin;
+    tile->count = min(VECTOR_TILE, end - begin);
+    for (int t = 0; t < VECTOR_TILE; t++)
+        tile->places[t] = kv_find(tile->args, tile->in, &tile->cache, begin + min(t, tile->count - 1));
+}
+
+/* Points at head h's (of `heads`) rows of the tile, and at its share of the tile VECTOR_PREFETCH tokens on: as many rows,
+ * counted through the heads of a token before those of the next. `end`: where the item's tokens end. */
+VECTOR_INLINE void vector_point(vector_tile *tile, const kv_cache *cache, int h, int heads, int end)
+{
+    const decode_args *const args = tile->args;
+    tile->cache = kv_next_head(args, *cache, h);
     for (int t = 0; t < VECTOR_TILE; t++) {
-        at[t] = kv_row(rows, begin + min(t, end - begin - 1)) + h * head_stride;
-        next[t] = kv_row(rows, token) + head * head_stride;
+        tile->k[t] = kv_key(args, &tile->cache, tile->places[t]);
+        tile->v[t] = kv_value(args, &tile->cache, tile->places[t]);
+    }
+#if VECTOR_PREFETCH > 0
+    int token = tile->first + VECTOR_PREFETCH + h * VECTOR_TILE / heads, head = h * VECTOR_TILE % heads;
+    kv_place place;
+    for (int t = 0; t < VECTOR_TILE; t++) {
+        const kv_cache next = kv_next_head(args, *cache, head);
+        if (t == 0 || head == 0) /* only tokens that there are may be looked up in a table */
+            place = kv_find(args, tile->in, cache, KV_PAGED ? min(token, end - 1) : token);
+        tile->next_k[t] = kv_key(args, &next, place);
+        tile->next_v[t] = kv_value(args, &next, place);
         if (++head == heads) {
             head = 0;
             token++;
         }
     }
+#endif
+}
+
+/* Eight elements of token t from dim d on. */
+VECTOR_INLINE float8 vector_key8(const vector_tile *tile, int t, int d)
+{
+    float8 key = K_FORMAT(floats8)(tile->k[t], d);
+#if K_SCALED && K_ZEROS
+    key -= kv_key_zero(tile->args, tile->in, &tile->cache, tile->places[t], d);
+#endif
+#if K_SCALED
+    key *= kv_key_scale(tile->args, tile->in, &tile->cache, tile->places[t], tile->k[t], d);
+#endif
+    return key;
+}
+
+VECTOR_INLINE float8 vector_value8(const vector_tile *tile, int t, int d)
+{
+    float8 value = V_FORMAT(floats8)(tile->v[t], d);
+#if V_SCALED && V_ZEROS
+    value -= kv_value_zero(tile->args, tile->in, &tile->cache, tile->places[t], d);
+#endif
+#if V_SCALED
+    value *= kv_value_scale(tile->args, tile->in, &tile->cache, tile->places[t], tile->v[t], d);
+#endif
+    return value;
 }
 
 #endif

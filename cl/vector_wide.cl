@@ -22,8 +22,6 @@ typedef int8 wide_int;
 
 static inline wide wide_exp2(wide x) { return state_exp2_poly8(x); }
 
-static inline wide wide_load(const __global kv_element *row, int index) { return kv_load_floats8(row, index * 8); }
-
 static inline bool wide_any(wide_int x)
 {
     const int4 four = x.lo | x.hi;
@@ -75,14 +73,6 @@ typedef int16 wide_int;
 #define WIDE_LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
 static inline wide wide_exp2(wide x) { return state_exp2_poly16(x); }
-
-static inline wide wide_load(const __global kv_element *row, int index)
-{
-    wide x;
-    x.lo = kv_load_floats8(row, index * 16);
-    x.hi = kv_load_floats8(row, index * 16 + 8);
-    return x;
-}
 
 static inline bool wide_any(wide_int x)
 {

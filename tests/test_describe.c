@@ -70,7 +70,7 @@ static paper_plan plan_on(const clfd_caps *caps, const clfd_attention *given)
                   "%s", heard.last[CLFD_LOG_ERROR]);
     p.tuning = rows[0];
     ck_assert_int_lt(clfd_describe(&p.attention, &p.tuning, &p.schedule, p.line, sizeof p.line), (int)sizeof p.line);
-    ck_assert_int_lt(clfd_decode_options(caps, &p.attention, &p.tuning, &p.schedule, p.options, sizeof p.options),
+    ck_assert_int_lt(clfd_decode_options(caps, &p.attention, &p.tuning, &p.schedule, false, p.options, sizeof p.options),
                      (int)sizeof p.options);
     return p;
 }
@@ -336,7 +336,7 @@ START_TEST(a_text_that_is_too_short_is_cut_and_the_whole_length_told)
     ck_assert_int_eq(clfd_describe(&p.attention, &p.tuning, &p.schedule, cut, sizeof cut), (int)strlen(p.line));
     ck_assert_uint_eq(strlen(cut), sizeof cut - 1);
     ck_assert_mem_eq(cut, p.line, sizeof cut - 1);
-    ck_assert_int_eq(clfd_decode_options(&gpu, &p.attention, &p.tuning, &p.schedule, cut, sizeof cut),
+    ck_assert_int_eq(clfd_decode_options(&gpu, &p.attention, &p.tuning, &p.schedule, false, cut, sizeof cut),
                      (int)strlen(p.options));
     ck_assert_uint_eq(strlen(cut), sizeof cut - 1);
 }

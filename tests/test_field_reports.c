@@ -524,9 +524,9 @@ START_TEST(arguments_of_a_variant_were_missing)
         p.attention.v_from_k = (variant & 4) != 0;
         split(&p, CLFD_SPLIT_TOKENS, (variant & 8) != 0 ? 10 : 40);
         attention_call *const call = attention_open(&p);
-        ck_assert_uint_eq(num_arguments(&call->plan->decode), 8);
+        ck_assert_uint_eq(num_arguments(&call->plan->decode), 22);
         if (call->plan->merge.handle != NULL)
-            ck_assert_uint_eq(num_arguments(&call->plan->merge), 9);
+            ck_assert_uint_eq(num_arguments(&call->plan->merge), 10);
         attention_run(call);
         attention_expect_reference(call);
         ck_assert_int_lt(clfd_enqueue_decode(call->plan, test_session_get()->queue, &call->buffers, 1, &no_event, NULL),
@@ -613,7 +613,7 @@ START_TEST(build_options_took_infinities_away)
     char options[1024] = "";
 
     clfd_decode_options(&test_session_get()->context->caps, &call->plan->attention, &call->plan->tuning,
-                        &call->plan->schedule, options, sizeof options);
+                        &call->plan->schedule, false, options, sizeof options);
     ck_assert_ptr_nonnull(strstr(options, "-DHEAD_DIM=64"));
     for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
         ck_assert_ptr_null(strstr(options, forbidden[i]));

@@ -26,7 +26,7 @@ static void choose(const char *tuning)
     ck_assert_int_eq(clfd_complete_attention(&given, &complete, NULL), CLFD_SUCCESS);
     ck_assert_int_eq(clfd_tuning_candidates(caps, &complete, rows, &count, NULL), CLFD_SUCCESS);
     ck_assert_int_eq(clfd_schedule_make(caps, &complete, &rows[0], &schedule, NULL), CLFD_SUCCESS);
-    ck_assert_int_lt(clfd_decode_options(caps, &complete, &rows[0], &schedule, options, sizeof options),
+    ck_assert_int_lt(clfd_decode_options(caps, &complete, &rows[0], &schedule, false, options, sizeof options),
                      (int)sizeof options);
     row = rows[0];
 }

@@ -117,7 +117,28 @@ START_TEST(tokens_gives_a_split_to_every_started_chunk)
         const clfd_schedule s = made(&gpu, &a, &tuning);
         ck_assert_uint_eq(s.split_tokens, cases[i].tokens);
         ck_assert_uint_eq(s.num_splits, 0);
-        ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, cases[i].kv_len), cases[i].splits);
+        ck_assert_uint_eq(clfd_schedule_splits(&s, &plain, &tuning, cases[i].kv_len), cases[i].splits);
+    }
+}
+END_TEST
+
+/* A range of the window's length within a longer sequence touches one chunk more than it fills. */
+START_TEST(window_bounds_the_splits_of_a_sequence)
+{
+    static const struct {
+        clfd_split_policy policy;
+        uint32_t size, q_len, positions, splits;
+    } cases[] = {{CLFD_SPLIT_TOKENS, 64, 1, 0, 5},    {CLFD_SPLIT_TOKENS, 64, 2, 0, 6},
+                 {CLFD_SPLIT_TOKENS, 10000, 1, 0, 1}, {CLFD_SPLIT_TOKENS, 64, 2, 1, 64},
+                 {CLFD_SPLIT_TOKENS, 64, 1, 1, 5},    {CLFD_SPLIT_COUNT, 1000, 1, 0, 4},
+                 {CLFD_SPLIT_COUNT, 3, 1, 0, 3},      {CLFD_SPLIT_COUNT, 1000, 2, 0, 5}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = with_policy(cases[i].policy, cases[i].size);
+        a.window = 4 * TILE;
+        a.q_len = cases[i].q_len;
+        a.query_positions = cases[i].positions;
+        ck_assert_uint_eq(made(&gpu, &a, &tuning).grid_splits, cases[i].splits);
     }
 }
 END_TEST
@@ -128,35 +149,45 @@ START_TEST(longest_lengths_have_their_splits_without_overflow)
     const clfd_attention tokens = with_policy(CLFD_SPLIT_TOKENS, 0x7fffffff);
     clfd_schedule s = made(&gpu, &count, &tuning);
 
-    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1000);
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &plain, &tuning, 0x7fffffff), 1000);
     s.num_splits = UINT32_MAX;
-    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1u << 25);
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &plain, &tuning, 0x7fffffff), 1u << 25);
     s = made(&gpu, &tokens, &tuning);
-    ck_assert_uint_eq(clfd_schedule_splits(&s, &tuning, 0x7fffffff), 1);
+    ck_assert_uint_eq(clfd_schedule_splits(&s, &plain, &tuning, 0x7fffffff), 1);
 }
 END_TEST
 
 /* The host and the kernels count the splits of a length alike. */
 static void expect_same_count(const clfd_schedule *s, const split_args *args, int kv_len)
 {
-    const uint32_t host = clfd_schedule_splits(s, &tuning, (uint32_t)kv_len);
-    const int device = split_count(args, kv_len);
+    const uint32_t host = clfd_schedule_splits(s, &plain, &tuning, (uint32_t)kv_len);
+    const int device = split_count(args, (split_range){0, kv_len});
 
     EXPECT(host == (uint32_t)max(device, 1), "kv_len %d: %u splits on the host, %d on the device", kv_len, host,
            device);
 }
 
-/* The splits own every token once, in order, and none of them is empty. */
+/* The splits own every token of a range once, in order, and none of them is empty. */
+static void expect_range_cuts(const split_args *args, split_range range)
+{
+    const int count = split_count(args, range);
+
+    EXPECT(count == 0 || split_begin(args, range, 0) == range.begin, "the first split starts late");
+    EXPECT(split_begin(args, range, count) == range.end, "the last of %d splits ends at %d of %d", count,
+           split_begin(args, range, count), range.end);
+    for (int split = 0; split < count; split++)
+        EXPECT(split_begin(args, range, split) < split_begin(args, range, split + 1), "split %d of %d is empty", split,
+               count);
+}
+
+/* All keys of a sequence, and ranges that begin later. */
 static void expect_cuts(const split_args *args, int kv_len)
 {
-    const int count = split_count(args, kv_len);
+    const int begins[] = {0, 1, kv_len / 3, kv_len - 1, kv_len};
 
-    EXPECT(count == 0 || split_begin(args, kv_len, 0) == 0, "the first split starts late");
-    EXPECT(split_begin(args, kv_len, count) == kv_len, "the last of %d splits ends at %d of %d", count,
-           split_begin(args, kv_len, count), kv_len);
-    for (int split = 0; split < count; split++)
-        EXPECT(split_begin(args, kv_len, split) < split_begin(args, kv_len, split + 1), "split %d of %d is empty",
-               split, count);
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (begins[i] >= 0)
+            expect_range_cuts(args, (split_range){begins[i], kv_len});
 }
 
 static split_args kernel_args(const clfd_schedule *s)
@@ -329,14 +360,19 @@ START_TEST(partial_states_follow_the_control_region_in_order_and_aligned)
                     const clfd_schedule s = made(&gpu, &a, &tuning);
                     const uint64_t slots = (uint64_t)3 * heads * splits,
                                    num_stats = partial == CLFD_PARTIAL_MLO ? 2 : 1;
-                    EXPECT(s.partial_o_offset >= CLFD_CONTROL_BYTES &&
-                               s.partial_o_offset % CLFD_WORKSPACE_ALIGNMENT == 0,
-                           "o starts at %llu", (unsigned long long)s.partial_o_offset);
-                    EXPECT(s.stats_offset >= s.partial_o_offset + slots * dim * 4 && s.stats_offset % 4 == 0,
-                           "statistics start at %llu", (unsigned long long)s.stats_offset);
-                    EXPECT(s.stats_bytes >= slots * 4 && s.stats_bytes % 4 == 0 && s.stats_bytes < slots * 4 + 64,
-                           "%llu bytes for %llu slots", (unsigned long long)s.stats_bytes, (unsigned long long)slots);
-                    EXPECT(s.workspace_bytes == s.stats_offset + num_stats * s.stats_bytes, "workspace of %llu bytes",
+                    EXPECT(s.partials.o_offset >= CLFD_CONTROL_BYTES &&
+                               s.partials.o_offset % CLFD_WORKSPACE_ALIGNMENT == 0,
+                           "o starts at %llu", (unsigned long long)s.partials.o_offset);
+                    EXPECT(s.partials.stats_offset >= s.partials.o_offset + slots * dim * 4 &&
+                               s.partials.stats_offset % 4 == 0,
+                           "statistics start at %llu", (unsigned long long)s.partials.stats_offset);
+                    EXPECT(s.partials.stats_bytes >= slots * 4 && s.partials.stats_bytes % 4 == 0 &&
+                               s.partials.stats_bytes < slots * 4 + 64,
+                           "%llu bytes for %llu slots", (unsigned long long)s.partials.stats_bytes,
+                           (unsigned long long)slots);
+                    EXPECT(s.partials.list_offset == s.partials.stats_offset + num_stats * s.partials.stats_bytes,
+                           "the list starts at %llu", (unsigned long long)s.partials.list_offset);
+                    EXPECT(s.workspace_bytes == s.partials.list_offset + 64, "workspace of %llu bytes",
                            (unsigned long long)s.workspace_bytes);
                 }
 }
@@ -350,10 +386,10 @@ START_TEST(mlo_has_one_statistic_more_than_lse)
     a.partial = CLFD_PARTIAL_MLO;
     const clfd_schedule mlo = made(&gpu, &a, &tuning);
     /* 2 sequences x 8 heads x 4 splits */
-    ck_assert_uint_eq(lse.stats_bytes, 64 * sizeof(float));
+    ck_assert_uint_eq(lse.partials.stats_bytes, 64 * sizeof(float));
     ck_assert_uint_eq(lse.workspace_bytes, CLFD_CONTROL_BYTES + 64 * 64 * sizeof(float) + 64 * sizeof(float));
     ck_assert_uint_eq(mlo.workspace_bytes, lse.workspace_bytes + 64 * sizeof(float));
-    ck_assert_uint_eq(mlo.stats_offset, lse.stats_offset);
+    ck_assert_uint_eq(mlo.partials.stats_offset, lse.partials.stats_offset);
 }
 END_TEST
 
@@ -461,6 +497,7 @@ int main(void)
         count_gives_as_many_splits_as_asked_and_never_more_than_tiles,
         count_of_zero_is_auto,
         tokens_gives_a_split_to_every_started_chunk,
+        window_bounds_the_splits_of_a_sequence,
         longest_lengths_have_their_splits_without_overflow,
         splits_own_every_token_once_and_none_is_empty,
         sixty_four_tiles_in_twelve_splits_are_five_or_six_each,

@@ -1,69 +1,202 @@
 #include "plan/describe.h"
 #include "plan/words.h"
+#include "type.h"
+#include <stdarg.h>
 #include <stdio.h>
 
-/* Whether every row of K and of V starts on a 16-byte boundary: the base by promise, the strides by arithmetic. */
-static bool rows_aligned(const clfd_attention *a)
-{
-    const int64_t size = (int64_t)clfd_type_size(a->k_type);
-    const clfd_strides *const strides[2] = {&a->k_strides, &a->v_strides};
+/* Text that grows; what snprintf would return is `used`. */
+typedef struct line {
+    char *text;
+    size_t bytes, used;
+} line;
 
-    if (a->k_alignment < 16 || (!a->v_from_k && a->v_alignment < 16))
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (strides[i]->batch * size % 16 != 0 || strides[i]->token * size % 16 != 0 ||
-            strides[i]->head * size % 16 != 0)
-            return false;
-    return true;
+static void append(line *to, const char *format, ...)
+{
+    const size_t at = to->used < to->bytes ? to->used : to->bytes;
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int added = vsnprintf(to->text + at, to->bytes - at, format, arguments);
+    va_end(arguments);
+    to->used += added > 0 ? (size_t)added : 0;
+}
+
+/* ---- Alignment --------------------------------------------------------------------------------------------------- */
+
+/* The greatest power of two up to 16 that every row of K or V starts on a multiple of: the base by promise, the strides
+ * by arithmetic. */
+static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
+{
+    const int64_t size = (int64_t)clfd_type_size(type), all = strides->batch | strides->token | strides->head;
+    uint32_t alignment = promise < 16 ? promise : 16;
+
+    while (all * size % alignment != 0)
+        alignment /= 2;
+    return alignment;
+}
+
+/* KV_ALIGNED of cl/formats.cl for one tensor. */
+static uint32_t aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise)
+{
+    const uint32_t alignment = row_alignment(strides, type, promise);
+    const bool bytes = type == CLFD_TYPE_INT8 || type == CLFD_TYPE_FP8_E4M3 || type == CLFD_TYPE_FP8_E5M2;
+
+    if (clfd_type_is_plain(type))
+        return alignment >= 16 ? 2 : 0;
+    return alignment >= 8 || (alignment >= 4 && !bytes) ? 2 : alignment >= 4 ? 1 : 0;
+}
+
+static uint32_t kv_aligned(const clfd_attention *a)
+{
+    const uint32_t k = aligned_class(&a->k_strides, a->k_type, a->k_alignment);
+    const uint32_t v = a->v_from_k ? k : aligned_class(&a->v_strides, a->v_type, a->v_alignment);
+    const uint32_t both = k < v ? k : v;
+
+    return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
+}
+
+/* ---- The line ---------------------------------------------------------------------------------------------------- */
+
+static void describe_types(const clfd_attention *a, line *to)
+{
+    append(to, " %s", clfd_type_name(a->q_type));
+    if (a->k_type != a->q_type || a->v_type != a->q_type || a->out_type != a->q_type)
+        append(to, " kv%s", clfd_type_name(a->k_type));
+    if (a->v_type != a->k_type)
+        append(to, " v%s", clfd_type_name(a->v_type));
+    if (a->k_type != a->q_type || a->v_type != a->q_type || a->out_type != a->q_type)
+        append(to, " out%s", clfd_type_name(a->out_type));
+    append(to, " d%u", a->head_dim);
+    if (a->head_dim != a->head_dim_v)
+        append(to, " dv%u", a->head_dim_v);
+}
+
+/* A word for each option that is set, with its number where it has one. */
+static void describe_options(const clfd_attention *a, line *to)
+{
+    const struct {
+        bool set;
+        const char *word;
+    } words[] = {
+        {a->causal != 0, "causal"},
+        {a->v_from_k != 0, "v_from_k"},
+        {a->alibi != 0, "alibi"},
+        {a->bias_type != CLFD_TYPE_DEFAULT, "bias"},
+        {a->mask == CLFD_MASK_BOOL, "mask"},
+        {a->mask == CLFD_MASK_TREE, "tree"},
+        {a->sinks != 0, "sinks"},
+        {a->query_positions != 0, "positions"},
+        {a->kv_start != 0, "kv_start"},
+        {a->cache_batch_idx != 0, "cache_rows"},
+        {a->shared_kv != 0, "shared_kv"},
+        {a->paging == CLFD_PAGING_CSR, "csr"},
+        {kv_aligned(a) == 0, "unaligned"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i].set)
+            append(to, " %s", words[i].word);
+    if (a->window > 0)
+        append(to, " window%u", a->window);
+    if (a->softcap > 0.0f)
+        append(to, " softcap%g", (double)a->softcap);
+    if (a->page_size > 0)
+        append(to, " page%u", a->page_size);
+    if (clfd_type_is_grouped(a->k_type))
+        append(to, " kgroup%u%s", a->k_quant.group, a->k_quant.zeros ? " kzeros" : "");
+    if (clfd_type_is_grouped(a->v_type) && !a->v_from_k)
+        append(to, " vgroup%u%s", a->v_quant.group, a->v_quant.zeros ? " vzeros" : "");
 }
 
 int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, const clfd_schedule *schedule, char *text,
                   size_t bytes)
 {
-    const clfd_attention *a = attention;
-    char row[256], types[64], dims[32], splits[48];
+    line to = {text, bytes, 0};
+    char row[256];
 
     clfd_tuning_print(tuning, row, sizeof row);
-    if (a->q_type == a->k_type && a->out_type == a->q_type)
-        snprintf(types, sizeof types, "%s", clfd_type_name(a->q_type));
-    else
-        snprintf(types, sizeof types, "%s kv%s out%s", clfd_type_name(a->q_type), clfd_type_name(a->k_type),
-                 clfd_type_name(a->out_type));
-    if (a->head_dim == a->head_dim_v)
-        snprintf(dims, sizeof dims, "d%u", a->head_dim);
-    else
-        snprintf(dims, sizeof dims, "d%u dv%u", a->head_dim, a->head_dim_v);
+    append(&to, "%s", clfd_family_name(tuning->family));
+    describe_types(attention, &to);
+    append(&to, " g%u q%u r%u passes%u", schedule->ratio, attention->q_len, schedule->rows, schedule->passes);
     if (schedule->split_tokens > 0)
-        snprintf(splits, sizeof splits, "tokens%u splits%u", schedule->split_tokens, schedule->grid_splits);
-    else
-        snprintf(splits, sizeof splits, "splits%u", schedule->grid_splits);
-    return snprintf(text, bytes, "%s %s %s g%u q%u r%u passes%u %s %s%s%s%s %s", clfd_family_name(tuning->family),
-                    types, dims, schedule->ratio, a->q_len, schedule->rows, schedule->passes, splits,
-                    a->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse", a->causal ? " causal" : "",
-                    a->v_from_k ? " v_from_k" : "", rows_aligned(a) ? "" : " unaligned", row);
+        append(&to, " tokens%u", schedule->split_tokens);
+    append(&to, " splits%u", schedule->grid_splits);
+    if (schedule->num_groups > 0)
+        append(&to, " balanced%u", schedule->num_groups);
+    append(&to, " %s", attention->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse");
+    describe_options(attention, &to);
+    append(&to, " %s", row);
+    return (int)to.used;
+}
+
+/* ---- Build options ----------------------------------------------------------------------------------------------- */
+
+/* 1: pages of a power of two of tokens; 2: of any number; 0: none. */
+static uint32_t page_class(const clfd_attention *a)
+{
+    return a->paging == CLFD_PAGING_NONE ? 0 : (a->page_size & (a->page_size - 1)) == 0 ? 1 : 2;
+}
+
+/* Options at their default, 0, are left out: cl/ has the same default. */
+static void append_features(const clfd_attention *a, bool balanced, line *to)
+{
+    const bool k_groups = clfd_type_is_grouped(a->k_type), v_groups = clfd_type_is_grouped(a->v_type);
+    const bool k_scales = clfd_type_has_scales(a->k_type), v_scales = clfd_type_has_scales(a->v_type);
+    const struct {
+        const char *name;
+        uint32_t value;
+    } features[] = {
+        {"V_FROM_K", a->v_from_k},
+        {"SCORE_CAUSAL", a->causal},
+        {"SCORE_WINDOW", a->window > 0},
+        {"SCORE_START", a->kv_start},
+        {"SCORE_POSITIONS", a->query_positions},
+        {"SCORE_MASK", (uint32_t)a->mask},
+        {"SCORE_SOFTCAP", a->softcap > 0.0f},
+        {"SCORE_ALIBI", a->alibi},
+        {"SCORE_BIAS", (uint32_t)a->bias_type},
+        {"DECODE_SINKS", a->sinks},
+        {"DECODE_SHARED", a->shared_kv},
+        {"DECODE_BALANCED", balanced},
+        {"CACHE_ROWS", a->cache_batch_idx},
+        {"KV_PAGED", page_class(a)},
+        {"KV_CSR", a->paging == CLFD_PAGING_CSR},
+        {"K_GROUP", k_groups ? a->k_quant.group : 0},
+        {"V_GROUP", v_groups ? a->v_quant.group : 0},
+        {"K_ZEROS", k_groups && a->k_quant.zeros},
+        {"V_ZEROS", v_groups && a->v_quant.zeros},
+        {"K_SCALE_TYPE", k_scales ? (uint32_t)a->k_quant.scale_type : 0},
+        {"V_SCALE_TYPE", v_scales ? (uint32_t)a->v_quant.scale_type : 0},
+        {"STATE_MLO", a->partial == CLFD_PARTIAL_MLO},
+    };
+
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (features[i].value != 0)
+            append(to, " -D%s=%u", features[i].name, features[i].value);
 }
 
 int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
-                        const clfd_schedule *schedule, char *text, size_t bytes)
+                        const clfd_schedule *schedule, bool balanced, char *text, size_t bytes)
 {
     const clfd_attention *a = attention;
     const bool ptx = caps->ptx && tuning->family == CLFD_FAMILY_LANES && tuning->exchange == CLFD_EXCHANGE_PTX;
-    char family[160];
+    line to = {text, bytes, 0};
 
+    append(&to,
+           "-DQ_TYPE=%d -DK_TYPE=%d -DV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u "
+           "-DKV_ALIGNED=%u -DCLFD_PTX=%d",
+           (int)a->q_type, (int)a->k_type, (int)a->v_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
+           kv_aligned(a), ptx);
+    append_features(a, balanced, &to);
     if (tuning->family == CLFD_FAMILY_LANES)
-        snprintf(family, sizeof family,
-                 "-DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u", tuning->work_group,
-                 tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
+        append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
+               tuning->work_group, tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
     else
-        snprintf(family, sizeof family, "-DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u",
-                 schedule->heads_limit, tuning->width, tuning->tile, tuning->prefetch);
-    return snprintf(
-        text, bytes,
-        "-DQ_TYPE=%d -DKV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u -DV_FROM_K=%u "
-        "-DKV_ALIGNED=%d -DSCORE_CAUSAL=%u -DSTATE_MLO=%d -DCLFD_PTX=%d %s%s%s",
-        (int)a->q_type, (int)a->k_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows, a->v_from_k,
-        rows_aligned(a), a->causal, a->partial == CLFD_PARTIAL_MLO, ptx, family,
-        caps->build_options[0] != '\0' ? " " : "", caps->build_options);
+        append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
+               tuning->width, tuning->tile, tuning->prefetch);
+    if (caps->build_options[0] != '\0')
+        append(&to, " %s", caps->build_options);
+    return (int)to.used;
 }
 
 int clfd_merge_options(const clfd_caps *caps, clfd_partial partial, uint32_t head_dim_v, clfd_type out_type,

@@ -9,9 +9,10 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
                   size_t bytes);
 
 /* The -D options that specialise a decode kernel (cl/decode.cl lists them), and those of the merge kernel. They hold
- * every constant and nothing else, so that plans with equal options share a program. Return what snprintf would. */
+ * every constant and nothing else, so that plans with equal options share a program. `balanced`: the kernel of the
+ * balanced schedule. Return what snprintf would. */
 int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
-                        const clfd_schedule *schedule, char *text, size_t bytes);
+                        const clfd_schedule *schedule, bool balanced, char *text, size_t bytes);
 int clfd_merge_options(const clfd_caps *caps, clfd_partial partial, uint32_t head_dim_v, clfd_type out_type,
                        uint32_t merge_work_group, char *text, size_t bytes);
 

@@ -1,15 +1,25 @@
 #include "plan/schedule.h"
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
-#define MAX_GROUPS 0x7fffffffull    /* NVIDIA's limit of work-groups in dimension 0; others are higher */
+#define MAX_BALANCED_BATCH 1024u
+#define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 static uint64_t round_up(uint64_t value, uint64_t step) { return ceil_div(value, step) * step; }
 
+static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* Query rows of a KV head that attend to one K and V sequence. */
+static uint64_t sequence_rows(const clfd_attention *attention, uint32_t batch)
+{
+    const uint64_t rows = (uint64_t)attention->q_len * (attention->num_q_heads / attention->num_kv_heads);
+    return attention->shared_kv ? rows * batch : rows;
+}
 
 /* Rows per block: as few as give the same number of passes over K and V, so that no block is mostly empty, but never
  * fewer than the query heads that share a KV head, up to the family's limit. */
@@ -40,27 +50,42 @@ static uint32_t heads_per_item(const clfd_attention *attention, uint32_t limit)
     return heads;
 }
 
+/* Keys of a sequence of kv_len tokens between the first and the last that some query sees, at most. */
+static uint32_t visible_tokens(const clfd_attention *attention, uint32_t kv_len)
+{
+    if (attention->window == 0 || (attention->query_positions && (attention->q_len > 1 || attention->shared_kv)))
+        return kv_len;
+    return (uint32_t)min_u64((uint64_t)attention->window + attention->q_len - 1, kv_len);
+}
+
 /* AUTO: enough splits to give every compute unit its work-groups, none shorter than is worth a merge. */
 static uint32_t auto_splits(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                             uint32_t blocks)
 {
-    const uint64_t items = (uint64_t)attention->max_batch * blocks;
+    const uint64_t items = (uint64_t)(attention->shared_kv ? 1 : attention->max_batch) * blocks;
     const uint64_t wanted = (uint64_t)caps->compute_units * tuning->groups_per_unit;
-    const uint64_t most = ceil_div(attention->expected_kv_len, tuning->min_split);
+    const uint64_t most = ceil_div(visible_tokens(attention, attention->expected_kv_len), tuning->min_split);
     const uint64_t splits = wanted / items;
 
     return (uint32_t)(splits < 1 ? 1 : splits < most ? splits : most);
 }
 
-uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_tuning *tuning, uint32_t kv_len)
+uint32_t clfd_schedule_splits(const clfd_schedule *schedule, const clfd_attention *attention, const clfd_tuning *tuning,
+                              uint32_t kv_len)
 {
+    const uint64_t visible = visible_tokens(attention, kv_len), tokens = schedule->split_tokens;
     uint32_t splits;
 
-    if (schedule->split_tokens > 0)
-        splits = (uint32_t)ceil_div(kv_len, schedule->split_tokens);
+    if (tokens > 0) /* a range that begins within a chunk touches one more */
+        splits = (uint32_t)min_u64(ceil_div(kv_len, tokens), visible == 0 ? 0 : (visible + tokens - 2) / tokens + 1);
     else
-        splits = min_u32(schedule->num_splits, (uint32_t)ceil_div(kv_len, tuning->split_tile));
+        splits = min_u32(schedule->num_splits, (uint32_t)ceil_div(visible, tuning->split_tile));
     return max_u32(splits, 1);
+}
+
+uint32_t clfd_schedule_passes(const clfd_schedule *schedule, const clfd_attention *attention, uint32_t batch)
+{
+    return (uint32_t)ceil_div(sequence_rows(attention, batch), schedule->rows);
 }
 
 uint32_t clfd_merge_work_group(const clfd_caps *caps, uint32_t head_dim_v)
@@ -74,16 +99,47 @@ uint32_t clfd_merge_work_group(const clfd_caps *caps, uint32_t head_dim_v)
     return size;
 }
 
+/* Lays out `slots` partial states and a list of `list_items` integers behind the control region. Returns where they
+ * end. */
+static uint64_t lay_out(const clfd_attention *attention, uint64_t slots, uint64_t list_items, clfd_partials *partials)
+{
+    const uint32_t stats = attention->partial == CLFD_PARTIAL_MLO ? 2 : 1;
+
+    partials->o_offset = CLFD_CONTROL_BYTES;
+    partials->stats_offset = partials->o_offset + slots * attention->head_dim_v * sizeof(float);
+    partials->stats_bytes = round_up(slots * sizeof(float), CLFD_WORKSPACE_ALIGNMENT);
+    partials->list_offset = partials->stats_offset + stats * partials->stats_bytes;
+    return partials->list_offset + round_up(list_items * sizeof(int32_t), CLFD_WORKSPACE_ALIGNMENT);
+}
+
+/* AUTO, several sequences: calls whose lengths the host does not know share all tiles among the work-groups. Each of them
+ * goes through the lengths of the batch twice, which bounds the batch. */
+static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                              clfd_schedule *s)
+{
+    const uint64_t blocks = (uint64_t)(attention->num_kv_heads / s->heads) * s->passes * attention->max_batch;
+    const uint64_t tiles = max_u32((uint32_t)ceil_div(attention->max_kv_len, tuning->split_tile), 1);
+
+    if (attention->split_policy != CLFD_SPLIT_AUTO || attention->shared_kv || attention->max_batch < 2 ||
+        attention->max_batch > MAX_BALANCED_BATCH || blocks > MAX_GROUPS / 2)
+        return 0;
+    s->min_tiles = max_u32(tuning->min_split / tuning->split_tile, 1);
+    s->num_groups = (uint32_t)min_u64((uint64_t)caps->compute_units * tuning->groups_per_unit,
+                                      ceil_div(blocks * tiles, s->min_tiles));
+    return lay_out(attention, (uint64_t)s->num_groups * 2 * s->heads * s->rows, 2 * blocks, &s->balanced);
+}
+
 clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                                clfd_schedule *schedule, const clfd_logger *logger)
 {
     const uint32_t ratio = attention->num_q_heads / attention->num_kv_heads;
-    const uint32_t stats = attention->partial == CLFD_PARTIAL_MLO ? 2 : 1;
+    const uint32_t sequences = attention->shared_kv ? 1 : attention->max_batch;
     clfd_schedule s = {0};
 
     s.ratio = ratio;
-    s.rows = rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
-    s.passes = (uint32_t)ceil_div((uint64_t)attention->q_len * ratio, s.rows);
+    /* Of a shared sequence the batch must not decide the rows of a block: a row's bits depend on them. */
+    s.rows = attention->shared_kv ? tuning->rows : rows_per_block(attention->q_len * ratio, ratio, tuning->rows);
+    s.passes = clfd_schedule_passes(&s, attention, attention->max_batch);
     s.heads_limit = heads_limit(attention, tuning, s.rows);
     s.heads = heads_per_item(attention, s.heads_limit);
     s.num_rows = (uint64_t)attention->max_batch * attention->q_len * attention->num_q_heads;
@@ -94,22 +150,20 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         s.num_splits = attention->split_size;
     else
         s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
-    s.grid_splits = clfd_schedule_splits(&s, tuning, attention->max_kv_len);
+    s.grid_splits = clfd_schedule_splits(&s, attention, tuning, attention->max_kv_len);
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
-    const uint64_t items = (uint64_t)attention->max_batch * (attention->num_kv_heads / s.heads) * s.passes;
+    const uint64_t items = (uint64_t)sequences * (attention->num_kv_heads / s.heads) * s.passes;
     if (items > MAX_GROUPS / s.grid_splits || s.num_rows > MAX_GROUPS)
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",
                          (unsigned long long)items, s.grid_splits, (unsigned long long)MAX_GROUPS);
     s.workspace_bytes = CLFD_CONTROL_BYTES;
-    if (s.grid_splits > 1) {
-        const uint64_t slots = s.num_rows * s.grid_splits;
-        s.partial_o_offset = CLFD_CONTROL_BYTES;
-        s.stats_offset = s.partial_o_offset + slots * attention->head_dim_v * sizeof(float);
-        s.stats_bytes = round_up(slots * sizeof(float), CLFD_WORKSPACE_ALIGNMENT);
-        s.workspace_bytes = s.stats_offset + stats * s.stats_bytes;
-    }
+    if (s.grid_splits > 1)
+        s.workspace_bytes = lay_out(attention, s.num_rows * s.grid_splits, sequences, &s.partials);
+    const uint64_t balanced_bytes = plan_balanced(caps, attention, tuning, &s);
+    if (balanced_bytes > s.workspace_bytes)
+        s.workspace_bytes = balanced_bytes;
     if (s.workspace_bytes > caps->max_alloc_bytes || s.workspace_bytes > SIZE_MAX)
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "the workspace needs %llu bytes (%llu rows, %u splits); the device allocates at most %llu",

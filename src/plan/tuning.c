@@ -81,9 +81,12 @@ static bool row_serves(const struct shipped_row *row, const clfd_attention *atte
            rows <= row->max_rows;
 }
 
-/* Query rows that share a KV head, as far as blocks go. */
+/* Query rows that share a KV head, as far as blocks go. Of a shared sequence the batch decides their number, which must
+ * not change a row's bits. */
 static uint32_t block_rows(const clfd_attention *attention)
 {
+    if (attention->shared_kv)
+        return 8;
     const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
     return rows < 8 ? (uint32_t)rows : 8;
 }

@@ -19,7 +19,7 @@ typedef struct clfd_range {
     clfd_status too_small; /* the status where it ends too early */
 } clfd_range;
 
-#define CLFD_MAX_RANGES 16
+#define CLFD_MAX_RANGES 32
 
 /* Checks kind, presence, context, access, size and alignment of every range, and that no written one overlaps another.
  * Statuses: see clfd_enqueue_decode. */

@@ -180,9 +180,15 @@ static clfd_status launch_reduce(clfd_merge_plan *plan, cl_command_queue queue, 
                                  const cl_event *wait, cl_event *event)
 {
     const clfd_merge *const m = &plan->merge;
-    const cl_mem mems[] = {
-        states->o.mem, stat0(plan, states)->mem,      stat1(plan, states)->mem,    NULL,
-        merged->o.mem, clfd_buffer_mem(&merged->lse), clfd_buffer_mem(&merged->m), clfd_buffer_mem(&merged->l)};
+    const cl_mem mems[] = {states->o.mem,
+                           stat0(plan, states)->mem,
+                           stat1(plan, states)->mem,
+                           NULL,
+                           NULL,
+                           merged->o.mem,
+                           clfd_buffer_mem(&merged->lse),
+                           clfd_buffer_mem(&merged->m),
+                           clfd_buffer_mem(&merged->l)};
     enum { NUM_MEMS = sizeof mems / sizeof mems[0] };
     clfd_argument arguments[NUM_MEMS + 1];
     merge_args args;
@@ -197,7 +203,7 @@ static clfd_status launch_reduce(clfd_merge_plan *plan, cl_command_queue queue, 
     args.num_rows = (cl_int)rows;
     args.q_len = args.num_q_heads = 1;
     args.partial_slots = (cl_int)m->num_states;
-    args.all_slots = 1;
+    args.list = MERGE_ALL;
     for (int i = 0; i < NUM_MEMS; i++)
         arguments[i] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     arguments[NUM_MEMS] = (clfd_argument){sizeof args, &args};

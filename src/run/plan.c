@@ -3,7 +3,7 @@
 #include "plan/describe.h"
 #include <stdlib.h>
 
-#define MAX_OPTIONS 768
+#define MAX_OPTIONS 1024
 
 /* Tries one tuning row: schedule, programs, kernels. A failure that leaves the plan with a decode kernel is the merge's,
  * which is the same for every row. */
@@ -20,9 +20,16 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
     if (status != CLFD_SUCCESS)
         return status;
     plan->tuning = *tuning;
-    clfd_decode_options(&context->caps, attention, tuning, &plan->schedule, options, sizeof options);
+    clfd_decode_options(&context->caps, attention, tuning, &plan->schedule, false, options, sizeof options);
     status = clfd_kernel_create(context, name, name, options, tuning->work_group, sub_group, level, &plan->decode);
-    if (status == CLFD_SUCCESS && plan->schedule.grid_splits > 1)
+    if (status == CLFD_SUCCESS && plan->schedule.num_groups > 0) {
+        clfd_decode_options(&context->caps, attention, tuning, &plan->schedule, true, options, sizeof options);
+        status =
+            clfd_kernel_create(context, name, name, options, tuning->work_group, sub_group, level, &plan->balanced);
+        if (status != CLFD_SUCCESS)
+            clfd_kernel_destroy(&plan->decode);
+    }
+    if (status == CLFD_SUCCESS && (plan->schedule.grid_splits > 1 || plan->schedule.num_groups > 0))
         status = clfd_kernel_create_merge(context, "merge", attention->partial, attention->head_dim_v,
                                           attention->out_type, plan->schedule.merge_work_group, &plan->merge);
     return status;
@@ -48,6 +55,7 @@ static clfd_status fill(clfd_plan *plan, const clfd_attention *given)
         if (status == CLFD_ERROR_OVERFLOW || status == CLFD_ERROR_HOST_MEMORY || status == CLFD_ERROR_KERNEL_SOURCE ||
             plan->decode.handle != NULL) {
             clfd_kernel_destroy(&plan->decode);
+            clfd_kernel_destroy(&plan->balanced);
             return status; /* no other row would help */
         }
         if (!last)
@@ -92,6 +100,7 @@ void clfd_plan_release(clfd_plan *plan)
     if (plan == NULL || atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1)
         return;
     clfd_kernel_destroy(&plan->decode);
+    clfd_kernel_destroy(&plan->balanced);
     clfd_kernel_destroy(&plan->merge);
     clfd_context_release(plan->context);
     free(plan);

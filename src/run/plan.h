@@ -12,8 +12,9 @@ struct clfd_plan {
     clfd_tuning tuning;
     clfd_schedule schedule;
     clfd_kernel decode;
-    clfd_kernel merge; /* absent where every row has one split */
-    char description[512];
+    clfd_kernel balanced; /* decode with the balanced schedule; absent where the plan has none */
+    clfd_kernel merge;    /* absent where every row has one split */
+    char description[640];
 };
 
 #endif

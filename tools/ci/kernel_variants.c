@@ -50,7 +50,7 @@ static clfd_status print_variants(const clfd_caps *device, const clfd_attention 
         status = clfd_schedule_make(device, &complete, &rows[i], &schedule, NULL);
         if (status != CLFD_SUCCESS)
             break;
-        clfd_decode_options(device, &complete, &rows[i], &schedule, options, sizeof options);
+        clfd_decode_options(device, &complete, &rows[i], &schedule, false, options, sizeof options);
         printf("%s.cl %s\n", clfd_family_name(rows[i].family), options);
         clfd_merge_options(device, complete.partial, complete.head_dim_v, complete.out_type, schedule.merge_work_group,
                            options, sizeof options);
