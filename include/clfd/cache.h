@@ -99,9 +99,14 @@ CLFD_API clfd_status clfd_enqueue_append(clfd_append_plan *plan, cl_command_queu
  *     q8_0                   d = f16(max|x| / 127), code = rint(x * 127 / max|x|)
  *     q4_0                   d = f16(m / -8), m the element of greatest magnitude; code = min(15, (int)(x / d + 8.5))
  *
- * A group of zeros has scale 0 and codes 0. group divides dim (0: dim); scales and zeros have dim / group floats and may
- * be NULL where the type has none. CLFD_ERROR_TYPE, CLFD_ERROR_HEAD_DIM for a dim that is no whole number of storage
- * units, CLFD_ERROR_QUANT, CLFD_ERROR_NULL_ARGUMENT. Thread-safe. */
+ * A group of zeros has scale 0 and codes 0 (q4_0: 8, which stands for 0), also where it is the scale that rounds to 0. A
+ * group of int8, int4, q8_0 or q4_0 with a NaN or an infinity has scale NaN and the same codes: all of it reads as NaN. A
+ * d beyond the greatest f16 is an infinity. The fp8 code of a NaN is 0x7f or 0xff.
+ *
+ * group divides dim (0: dim; the only one for other types than int8 and int4); scales and zeros have dim / group floats,
+ * and are ignored where the type has none. codes are aligned to 4 bytes for F32, 2 for F16, BF16 and the GGML formats.
+ * CLFD_ERROR_TYPE, CLFD_ERROR_HEAD_DIM for a dim that is no whole number of storage units, CLFD_ERROR_QUANT,
+ * CLFD_ERROR_NULL_ARGUMENT. Thread-safe. */
 CLFD_API clfd_status clfd_quantise_row(clfd_type type, uint32_t dim, uint32_t group, const float *from, void *codes,
                                        float *scales, float *zeros);
 
