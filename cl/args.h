@@ -35,6 +35,16 @@ typedef struct page_args {
     clfd_arg_int num_indices;   /* CSR: elements of block_table */
 } page_args;
 
+/* A tensor of K or of V: bytes from the start of the buffer. batch is the stride over cache rows, or over pages. */
+typedef struct kv_args {
+    clfd_arg_long offset, batch, token, head;
+} kv_args;
+
+/* Scales and zeros of K or of V, in elements; both share the strides. */
+typedef struct scale_args {
+    clfd_arg_long scale_offset, zero_offset, batch, token, head, group;
+} scale_args;
+
 typedef struct decode_args {
     clfd_arg_long q_offset, q_batch, q_token, q_head;
     clfd_arg_long k_offset, k_batch, k_token, k_head;
@@ -83,5 +93,25 @@ typedef struct merge_pair_args {
     clfd_arg_long out_offset;
     merge_stats_args stats;
 } merge_pair_args;
+
+/* A tensor of plain rows [batch][token][head], in elements. */
+typedef struct row_args {
+    clfd_arg_long offset, batch, token, head;
+} row_args;
+
+typedef struct append_args {
+    row_args new_k, new_v, q;
+    kv_args k, v;
+    scale_args k_scale, v_scale; /* of fp8 the strides of groups, tokens and batch are 0 */
+    clfd_arg_long block_table_offset, page_indptr_offset, cache_rows_offset;
+    clfd_arg_long kv_lens_offset, kv_lens_out_offset, new_lens_offset;
+    clfd_arg_long cos_offset, sin_offset, positions_offset, status_offset;
+    page_args pages;
+    clfd_arg_int num_sequences, num_tokens;
+    clfd_arg_int num_kv_heads, num_q_heads;
+    clfd_arg_int max_kv_len, num_cache_rows, max_positions;
+    clfd_arg_int has_kv_lens, has_kv_lens_out, has_new_lens, has_cache_rows, has_positions, has_status;
+    clfd_arg_int padding;
+} append_args;
 
 #endif
