@@ -118,4 +118,24 @@ typedef struct merge_pair_args {
     merge_stats_args stats;
 } merge_pair_args;
 
+/* A tensor of plain rows [batch][token][head], in elements. */
+typedef struct row_args {
+    clfd_arg_long offset, batch, token, head;
+} row_args;
+
+typedef struct append_args {
+    row_args new_k, new_v, q;
+    kv_args k, v;
+    scale_args k_scale, v_scale; /* of fp8 the strides of groups, tokens and batch are 0 */
+    clfd_arg_long block_table_offset, page_indptr_offset, cache_rows_offset;
+    clfd_arg_long kv_lens_offset, kv_lens_out_offset, new_lens_offset;
+    clfd_arg_long cos_offset, sin_offset, positions_offset, status_offset;
+    page_args pages;
+    clfd_arg_int num_sequences, num_tokens;
+    clfd_arg_int num_kv_heads, num_q_heads;
+    clfd_arg_int max_kv_len, num_cache_rows, max_positions;
+    clfd_arg_int has_kv_lens, has_kv_lens_out, has_new_lens, has_cache_rows, has_positions, has_status;
+    clfd_arg_int padding;
+} append_args;
+
 #endif

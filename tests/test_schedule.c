@@ -220,9 +220,10 @@ START_TEST(sixty_four_tiles_in_twelve_splits_are_five_or_six_each)
     const split_args args = kernel_args(&s);
     int sixes = 0;
 
-    ck_assert_int_eq(split_count(&args, 64 * TILE), 12);
+    const split_range all = {0, 64 * TILE};
+    ck_assert_int_eq(split_count(&args, all), 12);
     for (int split = 0; split < 12; split++) {
-        const int tokens = split_begin(&args, 64 * TILE, split + 1) - split_begin(&args, 64 * TILE, split);
+        const int tokens = split_begin(&args, all, split + 1) - split_begin(&args, all, split);
         ck_assert(tokens == 5 * TILE || tokens == 6 * TILE);
         sixes += tokens == 6 * TILE;
     }
@@ -241,13 +242,14 @@ START_TEST(cuts_of_the_longest_sequence_stay_in_range)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const int count = split_count(&cases[i], 0x7fffffff);
+        const split_range all = {0, 0x7fffffff};
+        const int count = split_count(&cases[i], all);
         ck_assert_int_ge(count, 1);
-        ck_assert_int_eq(split_begin(&cases[i], 0x7fffffff, 0), 0);
-        ck_assert_int_ge(split_begin(&cases[i], 0x7fffffff, count - 1), 0);
-        ck_assert_int_lt(split_begin(&cases[i], 0x7fffffff, count - 1), 0x7fffffff);
+        ck_assert_int_eq(split_begin(&cases[i], all, 0), 0);
+        ck_assert_int_ge(split_begin(&cases[i], all, count - 1), 0);
+        ck_assert_int_lt(split_begin(&cases[i], all, count - 1), 0x7fffffff);
         if (count < 0x7fffffff)
-            ck_assert_int_eq(split_begin(&cases[i], 0x7fffffff, count), 0x7fffffff);
+            ck_assert_int_eq(split_begin(&cases[i], all, count), 0x7fffffff);
     }
 }
 END_TEST

@@ -5,7 +5,6 @@
 #include <clfd/cache.h>
 #include <fp16.h>
 #include <math.h>
-#include <string.h>
 
 static void decode_plain(clfd_type type, uint32_t dim, const void *from, float *to)
 {

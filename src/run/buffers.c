@@ -106,7 +106,17 @@ static clfd_status check_range(const clfd_context *context, const clfd_range *ra
     }
 }
 
-clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ranges, size_t count)
+/* Whether two ranges of one buffer have no byte in common. */
+static bool ranges_apart(const place *a, const place *b, const clfd_footprint *footprint_a,
+                         const clfd_footprint *footprint_b)
+{
+    return b->root != a->root || b->end <= a->begin || a->end <= b->begin ||
+           (footprint_a != NULL &&
+            clfd_footprints_apart(footprint_a, footprint_b, (int64_t)b->begin - (int64_t)a->begin));
+}
+
+clfd_status clfd_check_footprints(const clfd_context *context, const clfd_range *ranges,
+                                  const clfd_footprint *footprints, size_t count)
 {
     place places[CLFD_MAX_RANGES];
 
@@ -119,8 +129,8 @@ clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ran
         if (!ranges[i].written || places[i].root == NULL)
             continue;
         for (size_t j = 0; j < count; j++) {
-            const bool apart = places[j].root != places[i].root || places[j].end <= places[i].begin ||
-                               places[i].end <= places[j].begin;
+            const bool apart = ranges_apart(&places[i], &places[j], footprints != NULL ? &footprints[i] : NULL,
+                                            footprints != NULL ? &footprints[j] : NULL);
             const bool equal = places[j].begin == places[i].begin && places[j].end == places[i].end;
             const bool alike = ranges[i].may_equal != 0 && ranges[j].may_equal == ranges[i].may_equal;
             if (i == j || apart || (equal && alike && !ranges[j].written))
@@ -130,6 +140,11 @@ clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ran
         }
     }
     return CLFD_SUCCESS;
+}
+
+clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ranges, size_t count)
+{
+    return clfd_check_footprints(context, ranges, NULL, count);
 }
 
 /* Not every OpenCL implementation looks at the events that it is to wait for. */

@@ -2,6 +2,7 @@
 #ifndef CLFD_BUFFERS_H
 #define CLFD_BUFFERS_H
 
+#include "plan/footprint.h"
 #include "run/context.h"
 #include <clfd/attention.h>
 
@@ -24,6 +25,10 @@ typedef struct clfd_range {
 /* Checks kind, presence, context, access, size and alignment of every range, and that no written one overlaps another.
  * Statuses: see clfd_enqueue_decode. */
 clfd_status clfd_check_ranges(const clfd_context *context, const clfd_range *ranges, size_t count);
+
+/* The same of tensors that may interleave: footprints[i] says which bytes of range i are touched. */
+clfd_status clfd_check_footprints(const clfd_context *context, const clfd_range *ranges,
+                                  const clfd_footprint *footprints, size_t count);
 
 /* Checks that the queue is of the context and its device, and that the wait list is whole; tells whether the queue runs
  * commands out of order. */
