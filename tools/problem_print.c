@@ -28,7 +28,7 @@ static void add_real(struct line *line, const char *name, float value)
 {
     char digits[32];
 
-    for (int precision = 1; precision <= 9; precision++) {
+    for (int precision = 6; precision <= 9; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
         if (strtof(digits, NULL) == value)
             break;
