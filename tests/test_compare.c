@@ -3,11 +3,16 @@
 #include <math.h>
 #include <string.h>
 
+static npy_array array_of(double *value)
+{
+    return (npy_array){.kind = 'f', .item_bytes = 8, .num_dims = 1, .shape = {1}, .count = 1, .data = value};
+}
+
 /* Compares one number. */
 static comparison compare_one(float actual, double expected, compare_rule rule, double tolerance)
 {
-    const npy_array array = {.kind = 'f', .item_bytes = 8, .num_dims = 1, .shape = {1}, .count = 1, .data = &expected};
-    return compare_array(&actual, &array, rule, tolerance);
+    const npy_array array = array_of(&expected);
+    return compare_array(&actual, &array, rule, CLFD_TYPE_DEFAULT, tolerance);
 }
 
 START_TEST(tolerance_is_absolute_and_included)
@@ -47,8 +52,8 @@ START_TEST(worst_element_is_the_one_that_exceeds_its_own_tolerance_most)
     const float values[] = {0, 1000, 0};
     const npy_array expected = {
         .kind = 'f', .item_bytes = 4, .num_dims = 1, .shape = {3}, .count = 3, .data = (void *)values};
-    const comparison absolute = compare_array(actual, &expected, COMPARE_ABSOLUTE, 0.01);
-    const comparison lse = compare_array(actual, &expected, COMPARE_LSE, 0.01);
+    const comparison absolute = compare_array(actual, &expected, COMPARE_ABSOLUTE, CLFD_TYPE_DEFAULT, 0.01);
+    const comparison lse = compare_array(actual, &expected, COMPARE_LSE, CLFD_TYPE_DEFAULT, 0.01);
 
     ck_assert_uint_eq(absolute.worst, 1);
     ck_assert_double_eq(absolute.max_error, 1.0);
@@ -56,8 +61,34 @@ START_TEST(worst_element_is_the_one_that_exceeds_its_own_tolerance_most)
     ck_assert_double_eq(absolute.expected, 1000);
     /* 1 in 10 * 0.01 against 0.05 in 0.01. */
     ck_assert_uint_eq(lse.worst, 1);
-    ck_assert_double_eq(compare_array(actual, &expected, COMPARE_LSE, 0.11).max_error, 1.0);
-    ck_assert(compare_array(actual, &expected, COMPARE_LSE, 0.11).passed);
+    ck_assert_double_eq(compare_array(actual, &expected, COMPARE_LSE, CLFD_TYPE_DEFAULT, 0.11).max_error, 1.0);
+    ck_assert(compare_array(actual, &expected, COMPARE_LSE, CLFD_TYPE_DEFAULT, 0.11).passed);
+}
+END_TEST
+
+/* The neighbours of a value lie two halves away: what rounds to the value passes, what rounds to a neighbour fails. */
+START_TEST(rounding_to_the_type_of_the_values_is_no_error)
+{
+    static const struct {
+        clfd_type type;
+        float actual;
+        double half;
+    } cases[] = {
+        {CLFD_TYPE_F32, 1.0f, 0x1p-24},     {CLFD_TYPE_F16, 1.0f, 0x1p-11},       {CLFD_TYPE_BF16, 1.0f, 0x1p-8},
+        {CLFD_TYPE_F16, 1.5f, 0x1p-11},     {CLFD_TYPE_F16, -2.0f, 0x1p-10},      {CLFD_TYPE_BF16, 1000.0f, 2.0},
+        {CLFD_TYPE_F16, 0x1p-20f, 0x1p-25}, {CLFD_TYPE_F32, 0x1p-140f, 0x1p-150},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int side = -1; side <= 1; side += 2) {
+            const double actual = cases[i].actual, half = side * cases[i].half;
+            const npy_array inside = array_of(&(double){actual + half}),
+                            outside = array_of(&(double){actual + 1.01 * half});
+            ck_assert(compare_array(&cases[i].actual, &inside, COMPARE_ABSOLUTE, cases[i].type, 0).passed);
+            ck_assert_msg(!compare_array(&cases[i].actual, &outside, COMPARE_ABSOLUTE, cases[i].type, 0).passed,
+                          "%s %g and %.9g", clfd_type_name(cases[i].type), actual, actual + 1.01 * half);
+            ck_assert(!compare_array(&cases[i].actual, &inside, COMPARE_ABSOLUTE, CLFD_TYPE_DEFAULT, 0).passed);
+        }
 }
 END_TEST
 
@@ -87,6 +118,7 @@ int main(void)
         lse_tolerance_grows_with_the_expected_value,
         infinities_match_themselves_and_nan_matches_nan_only,
         worst_element_is_the_one_that_exceeds_its_own_tolerance_most,
+        rounding_to_the_type_of_the_values_is_no_error,
         array_of_another_type_or_shape_is_refused,
     };
     return run_suite("compare", tests, sizeof tests / sizeof tests[0]);

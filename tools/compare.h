@@ -20,7 +20,9 @@ typedef struct comparison {
 bool compare_check(const npy_array *expected, const char *path, uint32_t num_dims, const uint64_t *shape,
                    tool_fault *fault);
 
-/* Compares expected->count elements. `expected` has passed compare_check. */
-comparison compare_array(const float *actual, const npy_array *expected, compare_rule rule, double tolerance);
+/* Compares expected->count elements. `expected` has passed compare_check. `rounded`: the plain type that the actual
+ * values were rounded to, which adds half a unit in the last place of the value to the tolerance; DEFAULT adds none. */
+comparison compare_array(const float *actual, const npy_array *expected, compare_rule rule, clfd_type rounded,
+                         double tolerance);
 
 #endif

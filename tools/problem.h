@@ -1,14 +1,20 @@
 /* problem.h - one attention problem in a line of words:
  *
- *     b16 q1 hq32 hkv8 d128 dv128 kv8192 f16 kvtype=bf16 out=f32 causal v_from_k partial=mlo splits=8 ragged=0..8192
+ *     b16 q1 hq32 hkv8 d128 dv128 kv8192 f16 kvtype=q8_0 out=f32 causal window=1024 page=16 ragged=16..8192
  *
  *     b    sequences, default 1             hq, hkv  query and KV heads; hkv default hq
  *     q    queries per sequence, default 1  d, dv    head_dim and head_dim_v; dv default d
  *     kv   keys per sequence, capacity      f32 f16 bf16  type of q, K, V and out; default f32
- *     kvtype= out=     types of K and V, and of out, where they differ
+ *     kvtype=  type of K and V              ktype= vtype=  the same one by one
+ *     out=     type of out                  kvgroup=N, kvzeros  of int8 and int4: dims per scale, affine
+ *     v_from_k         V is the first dv elements of K
+ *     page=N, csr      shuffled pages of N tokens; the block table in its CSR form
+ *     cache_rows=N     sequences use N or fewer of N cache rows, in any order
+ *     shared_kv        one K and V for all sequences
+ *     causal window=N softcap=X alibi bias bias=f16 mask tree sinks positions kv_start   options of the scores
  *     partial=lse|mlo  partial format       splits=N, tokens=N  split policy COUNT or TOKENS; else AUTO
- *     ragged=LO..HI    lengths drawn evenly from LO to HI instead of kv for all
- *     causal v_from_k  options
+ *     ragged=LO..HI    lengths drawn from LO to HI, each power of two equally likely, instead of kv for all
+ *     prefix=N         N more keys before those, shared by all sequences: decode of the prefix, of the rest, merge
  *
  * Words stand in any order, each at most once. hq, d and kv are required.
  */
@@ -22,13 +28,20 @@ typedef struct bench_problem {
     uint32_t num_splits, split_tokens;        /* 0: not given */
     uint32_t causal, v_from_k;                /* 0 or 1 */
     uint32_t ragged, ragged_low, ragged_high; /* ragged: 1 where the bounds are given */
-    clfd_type type, kv_type, out_type;
+    uint32_t quant_group, quant_zeros;        /* 0: not given */
+    uint32_t page_size, csr, cache_rows, shared_kv, prefix;
+    uint32_t window, alibi, sinks, positions, kv_start;
+    float softcap;
+    clfd_type type, k_type, v_type, out_type;
+    clfd_type kv_type;   /* k_type where v_type is the same, else DEFAULT */
+    clfd_type bias_type; /* DEFAULT: no bias */
+    clfd_mask mask;
     clfd_partial partial;
 } bench_problem;
 
 /* Parses one problem and fills in the defaults. Syntax and the ranges of the syntax only: whether clfd accepts the
- * problem, clfd_plan_create says. Exit code USAGE: a word that is unknown, malformed, given twice or of a later version,
- * a required word that is missing, ragged bounds outside 0 <= LO <= HI <= kv, splits together with tokens. */
+ * problem, clfd_plan_create says. Exit code USAGE: a word that is unknown, malformed or given twice, a required word that
+ * is missing, ragged bounds outside 0 <= LO <= HI <= kv, words that exclude or need each other. */
 bool problem_parse(const char *text, bench_problem *problem, tool_fault *fault);
 
 /* Prints the words that differ from the defaults, b to kv and the type always: parses back to the same problem. Returns
@@ -36,7 +49,14 @@ bool problem_parse(const char *text, bench_problem *problem, tool_fault *fault);
 #define PROBLEM_BYTES 512
 const char *problem_print(const bench_problem *problem, char text[PROBLEM_BYTES]);
 
-/* The descriptor of the problem: max_batch is its batch, max_kv_len its kv. */
+/* The descriptor of the problem: max_batch is its batch, max_kv_len its kv. num_pages is left to whoever makes the block
+ * table; a prefix is no part of it. */
 clfd_attention problem_attention(const bench_problem *problem);
+
+/* The descriptor of the prefix that all sequences share: max_kv_len is its length, out f32, without sinks. */
+clfd_attention problem_prefix_attention(const bench_problem *problem);
+
+/* What `clfd bench --help` says of the words. */
+extern const char problem_help[];
 
 #endif

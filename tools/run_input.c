@@ -1,153 +1,228 @@
-#include "run.h"
+#include "run_arrays.h"
 #include "system.h"
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
-#define Q_DIMS 4
+static bool given(uint64_t value) { return value != RUN_NOT_GIVEN; }
 
-static bool check_options(const run_options *options, tool_fault *fault)
+/* Options that exclude or need each other. */
+static bool check_pairs(const run_options *o, tool_fault *fault)
 {
-    if (options->q == NULL || options->k == NULL)
+    const char *const *files = o->files;
+    const struct {
+        const char *name;
+        bool is_given;
+        const char *other;
+        bool other_given;
+    } excluded[] =
+        {
+            {"--v", files[RUN_V] != NULL, "--v-from-k", given(o->v_from_k)},
+            {"--splits", given(o->num_splits), "--split-tokens", given(o->split_tokens)},
+            {"--mask", files[RUN_MASK] != NULL, "--tree-mask", files[RUN_TREE_MASK] != NULL},
+            {"--csr", o->csr, "--block-table", files[RUN_BLOCK_TABLE] != NULL},
+            {"--page-seed", given(o->page_seed), "--block-table", files[RUN_BLOCK_TABLE] != NULL},
+        },
+      needed[] = {
+          {"--page-indptr", files[RUN_PAGE_INDPTR] != NULL, "--block-table", files[RUN_BLOCK_TABLE] != NULL},
+          {"--csr", o->csr, "--page-size", given(o->page_size)},
+          {"--page-seed", given(o->page_seed), "--page-size", given(o->page_size)},
+          {"--kv-group", given(o->kv_group), "--kvtype", o->kv_type != NULL},
+          {"--kv-zeros", o->kv_zeros, "--kvtype", o->kv_type != NULL},
+      };
+
+    for (size_t i = 0; i < sizeof excluded / sizeof excluded[0]; i++)
+        if (excluded[i].is_given && excluded[i].other_given)
+            return fault_usage(fault, "%s and %s exclude each other", excluded[i].name, excluded[i].other);
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (needed[i].is_given && !needed[i].other_given)
+            return fault_usage(fault, "%s is given without %s", needed[i].name, needed[i].other);
+    return true;
+}
+
+static bool check_options(const run_options *o, tool_fault *fault)
+{
+    const char *const *files = o->files;
+
+    if (files[RUN_Q] == NULL || files[RUN_K] == NULL)
         return fault_usage(fault, "%s is missing; --q, --k and --v (or --v-from-k) are required",
-                           options->q == NULL ? "--q" : "--k");
-    if (options->v == NULL && options->v_from_k == RUN_NOT_GIVEN)
+                           files[RUN_Q] == NULL ? "--q" : "--k");
+    if (files[RUN_V] == NULL && !given(o->v_from_k))
         return fault_usage(fault, "--v is missing; V comes from --v FILE, or from K with --v-from-k DV");
-    if (options->v != NULL && options->v_from_k != RUN_NOT_GIVEN)
-        return fault_usage(fault, "--v and --v-from-k exclude each other");
-    if (options->num_splits != RUN_NOT_GIVEN && options->split_tokens != RUN_NOT_GIVEN)
-        return fault_usage(fault, "--splits and --split-tokens exclude each other");
-    if (options->out != NULL && options->lse != NULL && system_same_place(options->out, options->lse))
-        return fault_usage(fault, "--out %s and --lse %s name one file; they must be two", options->out, options->lse);
-    if (options->tolerance < 0)
-        return fault_usage(fault, "--tolerance is %g; it must not be negative", options->tolerance);
+    if (!check_pairs(o, fault))
+        return false;
+    if (o->out != NULL && o->lse != NULL && system_same_place(o->out, o->lse))
+        return fault_usage(fault, "--out %s and --lse %s name one file; they must be two", o->out, o->lse);
+    if (o->tolerance < 0)
+        return fault_usage(fault, "--tolerance is %g; it must not be negative", o->tolerance);
     /* 0 stands for the default in the descriptor, so a scale that is 0 in fp32 would silently become another one. */
-    if (!isnan(options->scale) && ((float)options->scale == 0.0f || !isfinite((float)options->scale)))
-        return fault_usage(fault, "--scale is %g; it must be neither 0 nor infinite in fp32", options->scale);
+    if (!isnan(o->scale) && ((float)o->scale == 0.0f || !isfinite((float)o->scale)))
+        return fault_usage(fault, "--scale is %g; it must be neither 0 nor infinite in fp32", o->scale);
+    if (!isnan(o->softcap) && !((float)o->softcap > 0.0f && isfinite((float)o->softcap)))
+        return fault_usage(fault, "--softcap is %g; it must be positive and finite in fp32", o->softcap);
     return true;
 }
 
-/* Reads a file and checks its number of dimensions, none of them 0, each within 31 bits. */
-static bool read_array(const char *option, const char *path, uint32_t num_dims, npy_array *array, tool_fault *fault)
+/* Whether the page pointers can be those of a CSR table; *longest is the most pages of a row. The entries themselves are
+ * the kernel's to judge. */
+static bool check_pointers(const run_input *input, uint64_t *longest, tool_fault *fault)
 {
-    char shape[NPY_SHAPE_BYTES];
+    const npy_array *array = &input->arrays[RUN_PAGE_INDPTR];
+    const int32_t *pointers = array->data;
 
-    if (!npy_read(path, array, fault))
-        return false;
-    if (array->num_dims != num_dims)
-        return fault_failed(fault, "%s %s has shape %s; it must have %u dimensions", option, path,
-                            npy_shape(array, shape), num_dims);
-    for (uint32_t i = 0; i < num_dims; i++)
-        if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
-            return fault_failed(fault, "%s %s has shape %s; every dimension must be 1 to %" PRId32, option, path,
-                                npy_shape(array, shape), INT32_MAX);
+    *longest = 0;
+    for (size_t i = 0; i < array->count; i++) {
+        if (pointers[i] < (i == 0 ? 0 : pointers[i - 1]))
+            return fault_failed(fault, "--page-indptr[%zu] is %" PRId32 "; it must be %s", i, pointers[i],
+                                i == 0 ? "at least 0" : "at least the one before");
+        if (i > 0 && (uint64_t)(pointers[i] - pointers[i - 1]) > *longest)
+            *longest = (uint64_t)(pointers[i] - pointers[i - 1]);
+    }
     return true;
 }
 
-/* A floating-point array has its own type; 16-bit integers hold what --type says. */
-static bool find_type(const char *option, const char *path, const npy_array *array, clfd_type given, clfd_type *type,
-                      tool_fault *fault)
+/* The capacity of paged K and V: what the mask or the bias says, else all that the table can name. */
+static bool find_capacity(const run_options *options, const run_input *input, run_size sizes[NUM_DIMS],
+                          tool_fault *fault)
 {
-    const bool integers = (array->kind == 'u' || array->kind == 'i') && array->item_bytes == 2;
+    const run_dim rows = options->files[RUN_CACHE_BATCH_IDX] != NULL ? DIM_CACHE_ROWS
+                         : options->shared_kv                        ? DIM_ONE
+                                                                     : DIM_BATCH;
+    uint64_t row_pages = sizes[DIM_ROW_PAGES].value, most;
 
-    if (integers && given != CLFD_TYPE_BF16 && given != CLFD_TYPE_F16)
-        return fault_failed(fault, "%s %s holds %s elements; --type bf16 must say that they are bf16", option, path,
-                            npy_type(array).text);
-    if (!integers && (array->kind != 'f' || array->item_bytes == 8))
-        return fault_failed(fault, "%s %s holds %s elements; they must be f4, f2, or u2 with --type bf16", option, path,
-                            npy_type(array).text);
-    *type = integers ? given : array->item_bytes == 4 ? CLFD_TYPE_F32 : CLFD_TYPE_F16;
-    /* NumPy has no bf16, so --type bf16 speaks of the integer arrays only and may stand beside an f4 q. */
-    if (given != CLFD_TYPE_DEFAULT && given != CLFD_TYPE_BF16 && *type != given)
-        return fault_failed(fault, "%s %s holds %s elements; --type is %s", option, path, npy_type(array).text,
-                            clfd_type_name(given));
-    return true;
-}
-
-static bool same(const char *what, uint64_t left, uint64_t right, const char *left_name, const char *right_name,
-                 tool_fault *fault)
-{
-    if (left == right)
+    if (options->files[RUN_BLOCK_TABLE] == NULL)
         return true;
-    return fault_failed(fault, "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; they must be equal", what, left,
-                        left_name, right, right_name);
-}
-
-static bool check_shapes(const run_options *options, const run_input *input, tool_fault *fault)
-{
-    const uint64_t *q = input->q.shape, *k = input->k.shape, *v = input->v.shape;
-    char shape[NPY_SHAPE_BYTES];
-
-    if (!same("the batch", q[0], k[0], "--q", "--k", fault) || !same("head_dim", q[3], k[3], "--q", "--k", fault))
+    if (options->files[RUN_PAGE_INDPTR] != NULL &&
+        (!run_bind(sizes, rows, sizes[DIM_PAGE_POINTERS].value - 1, "--page-indptr", fault) ||
+         !check_pointers(input, &row_pages, fault)))
         return false;
-    if (options->v != NULL && (!same("the batch", k[0], v[0], "--k", "--v", fault) ||
-                               !same("the number of tokens", k[1], v[1], "--k", "--v", fault) ||
-                               !same("the number of KV heads", k[2], v[2], "--k", "--v", fault)))
-        return false;
-    if (options->kv_lens == NULL)
-        return true;
-    if (input->kv_lens.kind != 'i' || input->kv_lens.item_bytes != 4)
-        return fault_failed(fault, "--kv-lens %s holds %s elements; they must be i4", options->kv_lens,
-                            npy_type(&input->kv_lens).text);
-    if (input->kv_lens.shape[0] != q[0])
-        return fault_failed(fault, "--kv-lens %s has shape %s; it must be (%" PRIu64 ",), the batch", options->kv_lens,
-                            npy_shape(&input->kv_lens, shape), q[0]);
+    most = row_pages * sizes[DIM_PAGE_SIZE].value;
+    most = most > INT32_MAX ? INT32_MAX : most;
+    if (sizes[DIM_TOKENS].said_by == NULL)
+        return run_bind(sizes, DIM_TOKENS, most > 0 ? most : 1, "the block table", fault);
+    if (sizes[DIM_TOKENS].value > most)
+        return fault_failed(fault, "%s has %" PRIu64 " tokens; the block table names pages of %" PRIu64 " at most",
+                            sizes[DIM_TOKENS].said_by, sizes[DIM_TOKENS].value, most);
     return true;
 }
 
-static void describe(const run_options *options, run_input *input)
+static void describe_pages(const run_options *options, const run_size sizes[NUM_DIMS], clfd_attention *attention)
+{
+    if (options->files[RUN_BLOCK_TABLE] == NULL)
+        return;
+    attention->paging = options->files[RUN_PAGE_INDPTR] != NULL ? CLFD_PAGING_CSR : CLFD_PAGING_TABLE;
+    attention->page_size = (uint32_t)sizes[DIM_PAGE_SIZE].value;
+    attention->num_pages = (uint32_t)sizes[DIM_PAGES].value;
+    attention->block_table_stride = (int64_t)sizes[DIM_ROW_PAGES].value;
+}
+
+static void describe_scores(const run_options *options, const run_input *input, clfd_attention *attention)
+{
+    const npy_array *arrays = input->arrays, *bias = &arrays[RUN_BIAS];
+    const uint64_t *shape = bias->shape;
+
+    attention->scale = isnan(options->scale) ? 0.0f : (float)options->scale;
+    attention->softcap = isnan(options->softcap) ? 0.0f : (float)options->softcap;
+    attention->window = given(options->window) ? (uint32_t)options->window : 0;
+    attention->causal = options->causal;
+    attention->alibi = arrays[RUN_ALIBI].data != NULL;
+    attention->sinks = arrays[RUN_SINKS].data != NULL;
+    attention->query_positions = arrays[RUN_QUERY_POSITIONS].data != NULL;
+    attention->kv_start = arrays[RUN_KV_START].data != NULL;
+    attention->mask = arrays[RUN_MASK].data != NULL        ? CLFD_MASK_BOOL
+                      : arrays[RUN_TREE_MASK].data != NULL ? CLFD_MASK_TREE
+                                                           : CLFD_MASK_NONE;
+    if (bias->data == NULL)
+        return;
+    attention->bias_type = bias->item_bytes == 2 ? CLFD_TYPE_F16 : CLFD_TYPE_F32;
+    attention->bias_strides.key = 1;
+    attention->bias_strides.query = (int64_t)shape[3];
+    attention->bias_strides.head = shape[1] == 1 ? 0 : (int64_t)(shape[2] * shape[3]);
+    attention->bias_strides.batch = shape[0] == 1 ? 0 : (int64_t)(shape[1] * shape[2] * shape[3]);
+}
+
+static void describe(const run_options *options, const run_size sizes[NUM_DIMS], run_input *input)
 {
     clfd_attention *attention = &input->attention;
 
     attention->struct_size = sizeof *attention;
-    attention->max_batch = (uint32_t)input->q.shape[0];
-    attention->q_len = (uint32_t)input->q.shape[1];
-    attention->num_q_heads = (uint32_t)input->q.shape[2];
-    attention->num_kv_heads = (uint32_t)input->k.shape[2];
-    attention->head_dim = (uint32_t)input->k.shape[3];
-    attention->head_dim_v = (uint32_t)(options->v != NULL ? input->v.shape[3] : options->v_from_k);
-    attention->max_kv_len = (uint32_t)input->k.shape[1];
+    attention->max_batch = (uint32_t)sizes[DIM_BATCH].value;
+    attention->q_len = (uint32_t)sizes[DIM_Q_LEN].value;
+    attention->num_q_heads = (uint32_t)sizes[DIM_Q_HEADS].value;
+    attention->num_kv_heads = (uint32_t)sizes[DIM_KV_HEADS].value;
+    attention->head_dim = (uint32_t)sizes[DIM_HEAD].value;
+    attention->head_dim_v = (uint32_t)(given(options->v_from_k) ? options->v_from_k : sizes[DIM_HEAD_V].value);
+    attention->max_kv_len = (uint32_t)sizes[DIM_TOKENS].value;
+    attention->v_from_k = given(options->v_from_k);
+    if (attention->v_from_k)
+        attention->v_type = attention->k_type;
     attention->out_type = options->out_type != 0 ? (clfd_type)options->out_type : attention->q_type;
-    attention->scale = isnan(options->scale) ? 0.0f : (float)options->scale;
-    attention->causal = options->causal;
-    attention->v_from_k = options->v == NULL;
+    attention->shared_kv = options->shared_kv;
+    attention->cache_batch_idx = input->arrays[RUN_CACHE_BATCH_IDX].data != NULL;
+    attention->num_cache_rows = (uint32_t)sizes[DIM_CACHE_ROWS].value;
     attention->partial = options->partial == 0 ? CLFD_PARTIAL_LSE : (clfd_partial)(options->partial - 1);
-    if (options->num_splits != RUN_NOT_GIVEN) {
+    if (given(options->num_splits)) {
         attention->split_policy = CLFD_SPLIT_COUNT;
         attention->split_size = (uint32_t)options->num_splits;
-    } else if (options->split_tokens != RUN_NOT_GIVEN) {
+    } else if (given(options->split_tokens)) {
         attention->split_policy = CLFD_SPLIT_TOKENS;
         attention->split_size = (uint32_t)options->split_tokens;
     }
+    describe_scores(options, input, attention);
+    describe_pages(options, sizes, attention);
+}
+
+/* Kernels clamp lengths silently; whoever wrote the file may not have meant that. */
+static void warn_of_lengths(const run_input *input)
+{
+    const npy_array *array = &input->arrays[RUN_KV_LENS];
+    const int32_t *lengths = array->data;
+    size_t outside = 0, first = 0;
+
+    for (size_t b = array->count; b-- > 0;)
+        if (lengths[b] < 0 || (uint32_t)lengths[b] > input->attention.max_kv_len) {
+            outside++;
+            first = b;
+        }
+    if (outside > 0)
+        fprintf(stderr, "clfd: warning: --kv-lens[%zu] is %" PRId32 "%s; lengths are clamped to 0 to %u\n", first,
+                lengths[first], outside > 1 ? ", and not alone" : "", input->attention.max_kv_len);
 }
 
 bool run_input_load(const run_options *options, run_input *input, tool_fault *fault)
 {
-    const clfd_type given = (clfd_type)options->type;
-    clfd_attention *attention = &input->attention;
+    run_size sizes[NUM_DIMS] = {{0, NULL}};
 
     *input = (run_input){0};
-    if (!check_options(options, fault) || !read_array("--q", options->q, Q_DIMS, &input->q, fault) ||
-        !read_array("--k", options->k, Q_DIMS, &input->k, fault) ||
-        !find_type("--q", options->q, &input->q, given, &attention->q_type, fault) ||
-        !find_type("--k", options->k, &input->k, given, &attention->k_type, fault))
+    if (options->shared_kv)
+        sizes[DIM_ONE] = (run_size){1, "--shared-kv"};
+    if (options->files[RUN_BLOCK_TABLE] != NULL && given(options->page_size))
+        sizes[DIM_PAGE_SIZE] = (run_size){options->page_size, "--page-size"};
+    if (!check_options(options, fault) || !run_arrays_read(options, input, sizes, fault) ||
+        !find_capacity(options, input, sizes, fault))
         return false;
-    attention->v_type = attention->k_type;
-    if (options->v != NULL && (!read_array("--v", options->v, Q_DIMS, &input->v, fault) ||
-                               !find_type("--v", options->v, &input->v, given, &attention->v_type, fault)))
-        return false;
-    if (options->kv_lens != NULL && !read_array("--kv-lens", options->kv_lens, 1, &input->kv_lens, fault))
-        return false;
-    if (!check_shapes(options, input, fault))
-        return false;
-    describe(options, input);
+    describe(options, sizes, input);
+    warn_of_lengths(input);
     return true;
+}
+
+uint32_t run_num_sequences(const run_input *input)
+{
+    return input->attention.shared_kv ? 1 : input->attention.max_batch;
+}
+
+int64_t run_kv_len(const run_input *input, uint32_t sequence)
+{
+    const int32_t *lengths = input->arrays[RUN_KV_LENS].data;
+    const int64_t most = input->attention.max_kv_len, length = lengths != NULL ? lengths[sequence] : most;
+
+    return length < 0 ? 0 : length > most ? most : length;
 }
 
 void run_input_free(run_input *input)
 {
-    npy_free(&input->q);
-    npy_free(&input->k);
-    npy_free(&input->v);
-    npy_free(&input->kv_lens);
+    for (int i = 0; i < RUN_OPERANDS; i++)
+        npy_free(&input->arrays[i]);
+    npy_free(&input->plain_k);
+    npy_free(&input->plain_v);
 }
