@@ -158,9 +158,9 @@ static inline float8 packed_e4m3(uint2 codes)
 #else
 static inline float8 packed_e4m3(uint2 codes)
 {
-    const ushort8 x = convert_ushort8(as_uchar8(codes)), magnitudes = x & (ushort)0x7f;
-    const ushort8 marked = magnitudes | ((magnitudes + (ushort)1) & (ushort)0x80);
-    return packed_halves(marked << 7 | (x & (ushort)0x80) << 8);
+    /* The sign lies in bits 15 and 14. One step of the magnitude carries into bit 14 from the NaN only. */
+    const ushort8 bits = as_ushort8(convert_short8(as_char8(codes))) << 7;
+    return packed_halves(bits ^ ((bits + (ushort)0x80) & (ushort)0x4000));
 }
 #endif
 
