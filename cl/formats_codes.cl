@@ -1,0 +1,70 @@
+/* formats_codes.cl - int8, int4 and fp8 as formats of K and V, whose scales and zeros lie elsewhere: see formats.cl. */
+#ifndef CLFD_FORMATS_CODES_CL
+#define CLFD_FORMATS_CODES_CL
+
+#include "formats_packed.cl"
+
+typedef uint2 int8_raw8;
+typedef uint int4_raw8;
+typedef uint2 e4m3_raw8;
+typedef uint2 e5m2_raw8;
+
+static inline uint2 formats_load_bytes8(const __global uchar *row, int index)
+{
+#if KV_ALIGNED >= 2
+    return *(const __global uint2 *)(row + index);
+#elif KV_ALIGNED
+    const __global uint *const from = (const __global uint *)(row + index);
+    return (uint2)(from[0], from[1]);
+#else
+    return as_uint2(vload8(0, row + index));
+#endif
+}
+
+static inline uint2 formats_vload_bytes8(const __global uchar *from) { return as_uint2(vload8(0, from)); }
+
+static inline int8_raw8 int8_load8(const __global uchar *row, int index) { return formats_load_bytes8(row, index); }
+static inline float8 int8_unpack8(int8_raw8 raw) { return packed_int8(raw); }
+static inline float int8_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline float8 int8_floats8(const __global uchar *row, int index)
+{
+    return packed_int8(formats_vload_bytes8(row + index));
+}
+
+static inline int4_raw8 int4_load8(const __global uchar *row, int index)
+{
+#if KV_ALIGNED
+    return *(const __global uint *)(row + index / 2);
+#else
+    return as_uint(vload4(0, row + index / 2));
+#endif
+}
+
+static inline float8 int4_unpack8(int4_raw8 raw) { return packed_int4(raw); }
+static inline float int4_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline float8 int4_floats8(const __global uchar *row, int index)
+{
+    return packed_int4(as_uint(vload4(0, row + index / 2)));
+}
+
+static inline e4m3_raw8 e4m3_load8(const __global uchar *row, int index) { return formats_load_bytes8(row, index); }
+static inline float8 e4m3_unpack8(e4m3_raw8 raw) { return packed_e4m3(raw); }
+static inline float e4m3_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline float8 e4m3_floats8(const __global uchar *row, int index)
+{
+    return packed_e4m3(formats_vload_bytes8(row + index));
+}
+
+static inline e5m2_raw8 e5m2_load8(const __global uchar *row, int index) { return formats_load_bytes8(row, index); }
+static inline float8 e5m2_unpack8(e5m2_raw8 raw) { return packed_e5m2(raw); }
+static inline float e5m2_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline float8 e5m2_floats8(const __global uchar *row, int index)
+{
+    return packed_e5m2(formats_vload_bytes8(row + index));
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* formats_ggml.cl - GGML's q8_0 and q4_0 as formats of K and V: see formats.cl.
+ *
+ * Blocks of 34 and 18 bytes put codes on 2-byte boundaries. Where a compiler takes what lies there for halfwords, PTX
+ * loads words: the word below the codes (where they start in its middle it holds the scale or codes too, never what is
+ * before the row), the word after it, and the last halfword of the codes, which spares the word that would reach past
+ * them. A permutation picks the eight bytes.
+ */
+#ifndef CLFD_FORMATS_GGML_CL
+#define CLFD_FORMATS_GGML_CL
+
+#include "formats_packed.cl"
+
+#define Q8_0_BYTES 34
+#define Q4_0_BYTES 18
+
+#define FORMATS_GGML_WORDS (CLFD_PTX && KV_ALIGNED)
+
+#if FORMATS_GGML_WORDS
+typedef struct ggml_bytes8 {
+    uint first, second, last;
+    uint selector;
+} ggml_bytes8;
+
+/* offset: of the bytes, from a row on a 4-byte boundary; even. */
+static inline ggml_bytes8 ggml_load_bytes8(const __global uchar *row, int offset)
+{
+    const __global uint *const words = (const __global uint *)(row + (offset & ~3));
+    ggml_bytes8 bytes;
+    bytes.first = words[0];
+    bytes.second = words[1];
+    bytes.last = *(const __global ushort *)(row + offset + 6);
+    bytes.selector = offset & 2 ? 0x5432 : 0x3210;
+    return bytes;
+}
+
+static inline uint2 ggml_pick(ggml_bytes8 bytes)
+{
+    uint2 picked;
+    picked.x = ptx_permute(bytes.first, bytes.second, bytes.selector);
+    picked.y = ptx_permute(bytes.second, bytes.last, bytes.selector);
+    return picked;
+}
+
+#else
+typedef uint2 ggml_bytes8;
+
+static inline ggml_bytes8 ggml_load_bytes8(const __global uchar *row, int offset)
+{
+    return as_uint2(vload4(0, (const __global ushort *)(row + offset)));
+}
+
+static inline uint2 ggml_pick(ggml_bytes8 bytes) { return bytes; }
+#endif
+
+static inline int q8_0_offset(int index) { return index / 32 * Q8_0_BYTES + 2 + index % 32; }
+
+typedef ggml_bytes8 q8_0_raw8;
+
+static inline q8_0_raw8 q8_0_load8(const __global uchar *row, int index)
+{
+    return ggml_load_bytes8(row, q8_0_offset(index));
+}
+
+static inline float8 q8_0_unpack8(q8_0_raw8 raw) { return packed_int8(ggml_pick(raw)); }
+
+static inline float8 q8_0_floats8(const __global uchar *row, int index)
+{
+    return packed_int8(as_uint2(vload8(0, row + q8_0_offset(index))));
+}
+
+static inline float q8_0_scale(const __global uchar *row, int index)
+{
+    return vload_half(0, (const __global half *)(row + index / 32 * Q8_0_BYTES));
+}
+
+/* The bytes that hold the eight elements, and in which of their nibbles. */
+typedef struct q4_0_raw8 {
+    ggml_bytes8 bytes;
+    bool high;
+} q4_0_raw8;
+
+static inline int q4_0_offset(int index) { return index / 32 * Q4_0_BYTES + 2 + index % 16; }
+static inline bool q4_0_high(int index) { return (index & 16) != 0; }
+
+static inline q4_0_raw8 q4_0_load8(const __global uchar *row, int index)
+{
+    q4_0_raw8 raw;
+    raw.bytes = ggml_load_bytes8(row, q4_0_offset(index));
+    raw.high = q4_0_high(index);
+    return raw;
+}
+
+static inline float8 q4_0_unpack8(q4_0_raw8 raw) { return packed_q4_0(ggml_pick(raw.bytes), raw.high); }
+
+static inline float8 q4_0_floats8(const __global uchar *row, int index)
+{
+    return packed_q4_0(as_uint2(vload8(0, row + q4_0_offset(index))), q4_0_high(index));
+}
+
+static inline float q4_0_scale(const __global uchar *row, int index)
+{
+    return vload_half(0, (const __global half *)(row + index / 32 * Q4_0_BYTES));
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* formats_plain.cl - f32, f16 and bf16 as formats of K and V: see formats.cl. */
+#ifndef CLFD_FORMATS_PLAIN_CL
+#define CLFD_FORMATS_PLAIN_CL
+
+#include "types.cl"
+
+typedef float8 f32_raw8;
+typedef uint4 f16_raw8;
+typedef uint4 bf16_raw8;
+
+static inline f32_raw8 f32_load8(const __global uchar *row, int index)
+{
+    const __global float *const from = (const __global float *)row + index;
+#if KV_ALIGNED
+    float8 value; /* half by half: Oclgrind cannot follow a literal made of vectors */
+    value.lo = ((const __global float4 *)from)[0];
+    value.hi = ((const __global float4 *)from)[1];
+    return value;
+#else
+    return vload8(0, from);
+#endif
+}
+
+static inline float8 f32_unpack8(f32_raw8 raw) { return raw; }
+static inline float8 f32_floats8(const __global uchar *row, int index) { return f32_load8(row, index); }
+static inline float f32_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline uint4 formats_load_halves8(const __global uchar *row, int index)
+{
+    const __global ushort *const from = (const __global ushort *)row + index;
+#if KV_ALIGNED
+    return *(const __global uint4 *)from;
+#else
+    return as_uint4(vload8(0, from));
+#endif
+}
+
+static inline f16_raw8 f16_load8(const __global uchar *row, int index) { return formats_load_halves8(row, index); }
+
+static inline float8 f16_unpack8(f16_raw8 raw)
+{
+    float8 value;
+    value.s01 = half2_to_float2(raw.x);
+    value.s23 = half2_to_float2(raw.y);
+    value.s45 = half2_to_float2(raw.z);
+    value.s67 = half2_to_float2(raw.w);
+    return value;
+}
+
+static inline float8 f16_floats8(const __global uchar *row, int index)
+{
+    return vload_half8(0, (const __global half *)row + index);
+}
+
+static inline float f16_scale(const __global uchar *row, int index) { return 1.0f; }
+
+static inline bf16_raw8 bf16_load8(const __global uchar *row, int index) { return formats_load_halves8(row, index); }
+
+static inline float8 bf16_unpack8(bf16_raw8 raw)
+{
+    const uint4 low = raw << 16, high = raw & 0xffff0000u;
+    return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));
+}
+
+static inline float8 bf16_floats8(const __global uchar *row, int index)
+{
+    return as_float8(convert_uint8(vload8(0, (const __global ushort *)row + index)) << 16);
+}
+
+static inline float bf16_scale(const __global uchar *row, int index) { return 1.0f; }
+
+#endif
