@@ -148,7 +148,7 @@ clfd_status clfd_complete_merge(const clfd_merge *given, clfd_merge *complete, c
     if (m.partial != CLFD_PARTIAL_LSE && m.partial != CLFD_PARTIAL_MLO)
         return clfd_fail(logger, CLFD_ERROR_PARTIAL_FORMAT, "partial is %d; it must be a clfd_partial", (int)m.partial);
     if (!clfd_type_is_plain(m.out_type))
-        return clfd_fail(logger, CLFD_ERROR_TYPE, "out_type is %d; it must be a clfd_type", (int)m.out_type);
+        return clfd_fail(logger, CLFD_ERROR_TYPE, "out_type is %d; it must be f32, f16 or bf16", (int)m.out_type);
     *complete = m;
     return CLFD_SUCCESS;
 }
