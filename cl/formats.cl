@@ -25,6 +25,7 @@
 #include "formats_codes.cl"
 #include "formats_ggml.cl"
 #include "formats_plain.cl"
+#include "types.cl"
 
 #ifndef K_TYPE
 #define K_TYPE TYPE_F16

@@ -2,7 +2,26 @@
 #ifndef CLFD_FORMATS_PLAIN_CL
 #define CLFD_FORMATS_PLAIN_CL
 
-#include "types.cl"
+#ifndef KV_ALIGNED
+#define KV_ALIGNED 1
+#endif
+#ifndef CLFD_PTX
+#define CLFD_PTX 0
+#endif
+
+/* Two packed f16 to float. vload_half needs no cl_khr_fp16; where PTX is there one conversion per element is certain. */
+static inline float2 half2_to_float2(uint pair)
+{
+#if CLFD_PTX
+    float2 value;
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(value.x), "=f"(value.y)
+        : "r"(pair));
+    return value;
+#else
+    return vload_half2(0, (const half *)&pair);
+#endif
+}
 
 typedef float8 f32_raw8;
 typedef uint4 f16_raw8;

@@ -1,9 +1,7 @@
-/* types.cl - element types: load, convert, store.
+/* types.cl - the plain element types of q and out: load, convert, store. K and V: formats.cl.
  *
  * Tunables, all given by the host:
  *   Q_TYPE, OUT_TYPE  element types of q and of out (values of clfd_type)
- *   KV_ALIGNED                 1: every row of K and V starts on a 16-byte boundary
- *   CLFD_PTX                   1: NVIDIA inline PTX may be used
  *
  * 16-bit types are held as ushort. Conversions keep infinities, NaN and subnormals; stores round to nearest even.
  */
@@ -25,12 +23,6 @@
 #endif
 #ifndef OUT_TYPE
 #define OUT_TYPE Q_TYPE
-#endif
-#ifndef KV_ALIGNED
-#define KV_ALIGNED 1
-#endif
-#ifndef CLFD_PTX
-#define CLFD_PTX 0
 #endif
 
 #if Q_TYPE == TYPE_F32
@@ -73,20 +65,6 @@ static inline void out_store(__global out_element *out, long index, float value)
     vstore_half_rte(value, 0, (__global half *)(out + index));
 #else
     out[index] = float_to_bf16(value);
-#endif
-}
-
-/* Two packed f16 to float. vload_half needs no cl_khr_fp16; where PTX is there one conversion per element is certain. */
-static inline float2 half2_to_float2(uint pair)
-{
-#if CLFD_PTX
-    float2 value;
-    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
-        : "=f"(value.x), "=f"(value.y)
-        : "r"(pair));
-    return value;
-#else
-    return vload_half2(0, (const half *)&pair);
 #endif
 }
 
