@@ -150,9 +150,9 @@ static inline long decode_q_index(const decode_args *args, const decode_item *it
 static inline void decode_complete_item(const decode_args *args, const decode_inputs *in, decode_item *item)
 {
     const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
-    int first = INT_MAX, limit = 0;
 
 #if SCORE_WINDOW || SCORE_CAUSAL
+    int first = INT_MAX, limit = 0;
 #if SCORE_POSITIONS || DECODE_SHARED
     for (int r = 0; r < DECODE_ROWS; r++) {
 #else

@@ -11,6 +11,10 @@
 #ifndef CLFD_SCHEDULE_CL
 #define CLFD_SCHEDULE_CL
 
+#include "decode.cl"
+
+#if DECODE_BALANCED
+
 /* A work-group's share, and where it is in it. */
 typedef struct decode_work {
     long next, end, share;
@@ -87,5 +91,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     decode_complete_item(args, in, item);
     return true;
 }
+
+#endif
 
 #endif

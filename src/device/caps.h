@@ -20,7 +20,7 @@ typedef struct clfd_caps {
     /* Refusals: without these no clfd kernel runs. */
     bool inf_nan, int64, compiler, opencl_12, little_endian;
     /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
-    bool fp16, sub_groups, shuffle, ptx, matrix, fused_merge, prefetch;
+    bool fp16, sub_groups, shuffle, ptx, ptx_fp8, matrix, fused_merge, prefetch;
     bool blocking;           /* kernels blocked for registers compile in seconds */
     bool buffers_over_4g;    /* buffers above 4 GiB need build_options' help */
     char build_options[128]; /* added to every build, from the quirks table; "" mostly */

@@ -59,6 +59,13 @@ static const struct {
     {
         .vendor = "NVIDIA",
         .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .compute_capability = 9,
+        .member = offsetof(clfd_caps, ptx_fp8),
+        .reason = "cvt.rn.f16x2.e4m3x2 begins with compute capability 8.9, of which the major number is read here",
+    },
+    {
+        .vendor = "NVIDIA",
+        .extension = CLFD_NVIDIA_ATTRIBUTES,
         .compute_capability = 8,
         .member = offsetof(clfd_caps, matrix),
         .reason = "mma.sync m16n8k16 and cp.async begin with compute capability 8.0",

@@ -188,6 +188,8 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
            (int)a->q_type, (int)a->k_type, (int)a->v_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
            kv_aligned(a), ptx);
     append_features(a, balanced, &to);
+    if (ptx && caps->ptx_fp8)
+        append(&to, " -DCLFD_PTX_FP8=1");
     if (tuning->family == CLFD_FAMILY_LANES)
         append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
                tuning->work_group, tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
