@@ -168,7 +168,8 @@ typedef struct clfd_attention {
     uint32_t shared_kv; /* 1: K and V are one sequence that all sequences attend to (a shared prefix), read once for
                                  all query rows. kv_lens, kv_start and cache_batch_idx have one element. Causal, window
                                  and ALiBi then need query_positions; a tree mask is not allowed */
-    uint32_t v_from_k;  /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, no v strides */
+    uint32_t v_from_k; /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, strides or quant: of K's groups
+                                 it must cover whole ones, or lie in the first */
     clfd_paging paging;
     uint32_t page_size; /* tokens per page, 1 and up; required with paging. Powers of two are fastest */
     uint32_t num_pages; /* pages of K and of V; required with paging. A used page id outside [0, num_pages) makes
@@ -318,9 +319,10 @@ typedef struct clfd_host_tensors {
 
 /* The definition of correct: the loop at the top of this file in double precision, two passes per row (maximum, then
  * sums), on one thread. Types, strides and options are the descriptor's; split policy, partial format, out_type,
- * out_strides, alignments and tuning do not matter. out and lse are written only on success. Errors: the descriptor's;
- * CLFD_ERROR_BATCH_RANGE; CLFD_ERROR_NULL_ARGUMENT; CLFD_ERROR_BUFFER_UNEXPECTED for a v beside v_from_k;
- * CLFD_ERROR_HOST_MEMORY. Thread-safe. logger may be NULL. */
+ * out_strides, alignments and tuning do not matter. out, lse and status are written only on success; CLFD_FLAG_PAGE is
+ * set for pages that the range of some row needs (kv_start, window, causal), whatever its mask. Errors: the descriptor's;
+ * CLFD_ERROR_BATCH_RANGE; CLFD_ERROR_NULL_ARGUMENT for a tensor that an option asks for and CLFD_ERROR_BUFFER_UNEXPECTED
+ * for one that none asks for; CLFD_ERROR_HOST_MEMORY. Thread-safe. logger may be NULL. */
 CLFD_API clfd_status clfd_reference_attention(const clfd_attention *attention, const clfd_host_tensors *tensors,
                                               const clfd_logger *logger);
 

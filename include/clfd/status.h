@@ -54,7 +54,7 @@ enum {
     CLFD_ERROR_Q_LEN = CLFD_ERROR_BASE - 201,      /* q_len out of range */
     CLFD_ERROR_HEADS = CLFD_ERROR_BASE - 202,      /* a head count out of range */
     CLFD_ERROR_HEAD_RATIO = CLFD_ERROR_BASE - 203, /* num_q_heads is no multiple of num_kv_heads */
-    CLFD_ERROR_HEAD_DIM = CLFD_ERROR_BASE - 204,   /* head_dim or head_dim_v out of range or no multiple of 8 */
+    CLFD_ERROR_HEAD_DIM = CLFD_ERROR_BASE - 204,   /* a head dim out of range, or no multiple of 8 or of a block */
     CLFD_ERROR_TYPE = CLFD_ERROR_BASE - 205,       /* an element type that is unknown or not allowed there */
     CLFD_ERROR_KV_LEN = CLFD_ERROR_BASE - 206,     /* max_kv_len or expected_kv_len out of range */
     CLFD_ERROR_SCALE = CLFD_ERROR_BASE - 207,      /* scale is not finite */
