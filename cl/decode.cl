@@ -10,7 +10,7 @@
  *     decode_work work;
  *     decode_item item;
  *     decode_start(&args, &in, &work);
- *     while (decode_take(&args, &in, &work, &item, workspace)) { ... }
+ *     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace) { ... }
  *
  * Tunables, given by the host:
  *   HEAD_DIM, HEAD_DIM_V  elements of a row of K and of V, multiples of 8
@@ -184,19 +184,19 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
 
 #if DECODE_BALANCED
 #include "schedule.cl"
+#define DECODE_EACH_ITEM(args, in, work, item, workspace) while (decode_take(args, in, work, item, workspace))
 #else
+/* No loop, so that no compiler keeps registers for a second turn. */
+#define DECODE_EACH_ITEM(args, in, work, item, workspace) if (decode_take(args, in, work, item, workspace))
 
 /* One item a work-group; passes vary fastest, so that those that share tokens run together and share the cache. */
 typedef struct decode_work {
-    bool taken;
+    int unused;
 } decode_work;
 
-static inline void decode_start(const decode_args *args, const decode_inputs *in, decode_work *work)
-{
-    work->taken = false;
-}
+static inline void decode_start(const decode_args *args, const decode_inputs *in, decode_work *work) {}
 
-/* The next item of this work-group; false where there is none. */
+/* The item of this work-group; false where there is none. */
 static inline bool decode_take(const decode_args *args, const decode_inputs *in, decode_work *work, decode_item *item,
                                __global float *workspace)
 {
@@ -204,9 +204,6 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     const int pass = index % (uint)args->passes;
     const uint head_groups = (uint)(args->num_kv_heads / args->heads);
 
-    if (work->taken)
-        return false;
-    work->taken = true;
     index /= (uint)args->passes;
     item->slot = index % (uint)args->split.grid_splits;
     index /= (uint)args->split.grid_splits;

@@ -12,11 +12,22 @@
  */
 #include "lanes_fold.cl"
 
-/* What a lane reads of a token before it uses any of it: its chunks of K and of V, the last one again past it, and their
+#if LANE_RUN > 1
+typedef K_FORMAT(run) lanes_key_run;
+#else
+typedef K_FORMAT(raw8) lanes_key_run;
+#endif
+#if LANE_RUN_V > 1
+typedef V_FORMAT(run) lanes_value_run;
+#else
+typedef V_FORMAT(raw8) lanes_value_run;
+#endif
+
+/* What a lane reads of a token before it uses any of it: its runs of K and of V, the last one again past it, and their
  * scales and zeros. */
 typedef struct lanes_token {
-    K_FORMAT(raw8) k[LANE_CHUNKS];
-    V_FORMAT(raw8) v[LANE_CHUNKS_V];
+    lanes_key_run k[LANE_RUNS];
+    lanes_value_run v[LANE_RUNS_V];
 #if K_SCALED
     float k_scale[LANE_SCALES], k_zero[LANE_SCALES];
 #endif
@@ -25,73 +36,88 @@ typedef struct lanes_token {
 #endif
 } lanes_token;
 
-/* The number of chunk c of a lane in a row of `chunks`. */
-static inline int lanes_chunk(int c, int lane, int chunks)
+/* The first dim of run i of a lane, of `dims`. */
+LANES_INLINE int lanes_run_dim(int i, int lane, int run, int dims)
 {
-    return chunks % LANES == 0 ? c * LANES + lane : min(c * LANES + lane, chunks - 1);
+    const int d = lanes_chunk(i * run, lane, run) * 8;
+    return dims / 8 % (LANES * run) == 0 ? d : min(d, dims - 8 * run);
 }
 
-static inline void lanes_load_key(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                  kv_place place, int lane, lanes_token *token)
+LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                 kv_place place, int lane, lanes_token *token)
 {
     const __global uchar *const row = kv_key(args, cache, place);
 #pragma unroll
-    for (int c = 0; c < LANE_CHUNKS; c++)
-        token->k[c] = K_FORMAT(load8)(row, lanes_chunk(c, lane, CHUNKS) * 8);
+    for (int i = 0; i < LANE_RUNS; i++)
+#if LANE_RUN > 1
+        token->k[i] = K_FORMAT(load_run)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
+#else
+        token->k[i] = K_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
+#endif
 #if K_SCALED
 #pragma unroll
-    for (int c = 0; c < LANE_SCALES; c++) {
-        const int d = lanes_chunk(c, lane, CHUNKS) * 8;
-        token->k_scale[c] = kv_key_scale(args, in, cache, place, row, d);
-        token->k_zero[c] = K_ZEROS ? kv_key_zero(args, in, cache, place, d) : 0.0f;
+    for (int i = 0; i < LANE_SCALES; i++) {
+        const int d = lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM);
+        token->k_scale[i] = kv_key_scale(args, in, cache, place, row, d);
+        token->k_zero[i] = K_ZEROS ? kv_key_zero(args, in, cache, place, d) : 0.0f;
     }
 #endif
 }
 
-static inline void lanes_load_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                    kv_place place, int lane, lanes_token *token)
+LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                   kv_place place, int lane, lanes_token *token)
 {
     const __global uchar *const row = kv_value(args, cache, place);
 #pragma unroll
-    for (int c = 0; c < LANE_CHUNKS_V; c++)
-#if V_FROM_K
-        token->v[c] = token->k[c];
+    for (int i = 0; i < LANE_RUNS_V; i++)
+#if V_FROM_K && LANE_RUN_V == LANE_RUN
+        token->v[i] = token->k[i];
+#elif LANE_RUN_V > 1
+        token->v[i] = V_FORMAT(load_run)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #else
-        token->v[c] = V_FORMAT(load8)(row, lanes_chunk(c, lane, CHUNKS_V) * 8);
+        token->v[i] = V_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #endif
 #if V_SCALED
 #pragma unroll
-    for (int c = 0; c < LANE_SCALES_V; c++) {
-        const int d = lanes_chunk(c, lane, CHUNKS_V) * 8;
-        token->v_scale[c] = kv_value_scale(args, in, cache, place, row, d);
-        token->v_zero[c] = V_ZEROS ? kv_value_zero(args, in, cache, place, d) : 0.0f;
+    for (int i = 0; i < LANE_SCALES_V; i++) {
+        const int d = lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V);
+        token->v_scale[i] = kv_value_scale(args, in, cache, place, row, d);
+        token->v_zero[i] = V_ZEROS ? kv_value_zero(args, in, cache, place, d) : 0.0f;
     }
 #endif
 }
 
 /* Chunk c as floats: codes less their zero where there are scales, which partial products are multiplied by. Past the
  * last chunk of K they are 0. */
-static inline float8 lanes_key(const lanes_token *token, int c, int lane)
+LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
 {
+#if LANE_RUN > 1
+    float8 key = K_FORMAT(unpack_run)(token->k[c / LANE_RUN], c % LANE_RUN);
+#else
     float8 key = K_FORMAT(unpack8)(token->k[c]);
-#if K_SCALED && K_ZEROS
-    key -= token->k_zero[min(c, LANE_SCALES - 1)];
 #endif
-    if (CHUNKS % LANES != 0)
-        key = c * LANES + lane < CHUNKS ? key : (float8)(0.0f);
+#if K_SCALED && K_ZEROS
+    key -= token->k_zero[min(c / LANE_RUN, LANE_SCALES - 1)];
+#endif
+    if (CHUNKS % (LANES * LANE_RUN) != 0)
+        key = lanes_chunk(c, lane, LANE_RUN) < CHUNKS ? key : (float8)(0.0f);
     return key;
 }
 
-static inline float8 lanes_value(const lanes_token *token, int c)
+LANES_INLINE float8 lanes_value(const lanes_token *token, int c)
 {
-#if V_SCALED && V_ZEROS
-    return V_FORMAT(unpack8)(token->v[c]) - token->v_zero[min(c, LANE_SCALES_V - 1)];
+#if LANE_RUN_V > 1
+    float8 value = V_FORMAT(unpack_run)(token->v[c / LANE_RUN_V], c % LANE_RUN_V);
 #else
-    return V_FORMAT(unpack8)(token->v[c]);
+    float8 value = V_FORMAT(unpack8)(token->v[c]);
 #endif
+#if V_SCALED && V_ZEROS
+    value -= token->v_zero[min(c / LANE_RUN_V, LANE_SCALES_V - 1)];
+#endif
+    return value;
 }
 
-static inline float lanes_dot8(float8 a, float8 b, float sum)
+LANES_INLINE float lanes_dot8(float8 a, float8 b, float sum)
 {
     sum = fma(a.s0, b.s0, sum);
     sum = fma(a.s1, b.s1, sum);
@@ -104,10 +130,10 @@ static inline float lanes_dot8(float8 a, float8 b, float sum)
 }
 
 /* Chunk c of query row r as floats, for this lane; zeros past the last one. */
-static inline float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
-                                  int c, int lane)
+LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
+                                 int c, int lane)
 {
-    const int chunk = c * LANES + lane;
+    const int chunk = lanes_chunk(c, lane, LANE_RUN);
     float values[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     if (chunk < CHUNKS) {
         const decode_row row = decode_find_row(args, item, r);
@@ -120,7 +146,7 @@ static inline float8 lanes_load_q(const __global q_element *q, const decode_args
 }
 
 /* Raises the stream's maxima to `top` where that is greater: what was summed under the old ones shrinks. */
-static inline void lanes_raise(const lanes_place *at, lanes_stream *stream, float top)
+LANES_INLINE void lanes_raise(const lanes_place *at, lanes_stream *stream, float top)
 {
     const float raised = state_max(top, stream->m);
     const float shrink = state_weight(stream->m, raised);
@@ -140,9 +166,9 @@ static inline void lanes_raise(const lanes_place *at, lanes_stream *stream, floa
 /* Turns this lane's sums of a step into weights under the stream's maxima, which they may raise. A key that the row may
  * not see gets the weight -1, which no other has. True where some lane that runs together with this one has such a
  * key. `base` is the step's first token; bit u of `valid` says whether token u of the lane group exists. */
-static inline bool lanes_weigh(const decode_args *args, const decode_inputs *in, const lanes_place *at,
-                               lanes_stream *stream, const score_row *row, float *sums, float scale, int base,
-                               uint valid)
+LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, const lanes_place *at,
+                              lanes_stream *stream, const score_row *row, float *sums, float scale, int base,
+                              uint valid)
 {
     /* Relative to the base, because a token past the last one may not fit in an int. */
     const int first = row->first - base, limit = row->limit - base;
@@ -151,8 +177,13 @@ static inline bool lanes_weigh(const decode_args *args, const decode_inputs *in,
 #pragma unroll
     for (int i = 0; i < SLOTS; i++) {
         const int u = (at->lane / COPIES * SLOTS + i) % LANES_UNROLL, ahead = u * GROUPS + at->group;
-        const bool visible = ahead < limit && (!(SCORE_WINDOW || SCORE_START) || ahead >= first) &&
-                             (KV_PAGED == 0 || (valid >> u & 1u) != 0);
+        bool visible = ahead < limit;
+#if SCORE_WINDOW || SCORE_START
+        visible &= ahead >= first;
+#endif
+#if KV_PAGED
+        visible &= (valid >> u & 1u) != 0;
+#endif
 #if SCORE_BY_KEY
         sums[i] = visible ? score_key(args, in, row, base + ahead, scale, sums[i]) : -INFINITY;
 #else
@@ -178,8 +209,8 @@ static inline bool lanes_weigh(const decode_args *args, const decode_inputs *in,
 }
 
 /* o += weight * V for the step's tokens; with `hidden` a V of negative weight is passed over, whatever it holds. */
-static inline void lanes_accumulate(const lanes_place *at, lanes_stream *stream, const float *weights,
-                                    const lanes_token *tokens, bool hidden)
+LANES_INLINE void lanes_accumulate(const lanes_place *at, lanes_stream *stream, const float *weights,
+                                   const lanes_token *tokens, bool hidden)
 {
     lanes_publish(at, weights, SLOTS);
 #pragma unroll
@@ -194,7 +225,7 @@ static inline void lanes_accumulate(const lanes_place *at, lanes_stream *stream,
 #pragma unroll
             for (int r = 0; r < LANES_ROWS; r++) {
 #if V_SCALED
-                const float weight = p[r] * tokens[u].v_scale[min(c, LANE_SCALES_V - 1)];
+                const float weight = p[r] * tokens[u].v_scale[min(c / LANE_RUN_V, LANE_SCALES_V - 1)];
 #else
                 const float weight = p[r];
 #endif
@@ -207,8 +238,8 @@ static inline void lanes_accumulate(const lanes_place *at, lanes_stream *stream,
 
 /* The places of this lane group's tokens of the step that begins `left` tokens before the item's end. Past the end the
  * last token is meant again. Returns the bits of those that exist. */
-static inline uint lanes_find_tokens(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                     const lanes_place *at, int end, int left, kv_place *places)
+LANES_INLINE uint lanes_find_tokens(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                    const lanes_place *at, int end, int left, kv_place *places)
 {
     uint valid = 0;
 #pragma unroll
@@ -233,7 +264,8 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
     DECODE_INPUTS(in);
 
     decode_start(&args, &in, &work);
-    while (decode_take(&args, &in, &work, &item, workspace)) {
+    DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
+    {
         lanes_stream stream;
 #if LANES_Q_LOCAL
         for (int x = at.item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
@@ -301,12 +333,12 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
                     const float8 key = lanes_key(&tokens[u], c, at.lane);
 #pragma unroll
                     for (int r = 0; r < LANES_ROWS; r++) {
-                        float *const sum = &sums[r * LANES_UNROLL + u];
+                        const int sum = r * LANES_UNROLL + u;
 #if K_SCALED
-                        *sum =
-                            fma(tokens[u].k_scale[min(c, LANE_SCALES - 1)], lanes_dot8(QUERY(r, c), key, 0.0f), *sum);
+                        sums[sum] = fma(tokens[u].k_scale[min(c / LANE_RUN, LANE_SCALES - 1)],
+                                        lanes_dot8(QUERY(r, c), key, 0.0f), sums[sum]);
 #else
-                        *sum = lanes_dot8(QUERY(r, c), key, *sum);
+                        sums[sum] = lanes_dot8(QUERY(r, c), key, sums[sum]);
 #endif
                     }
                 }

@@ -99,7 +99,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     tile.args = &args;
     tile.in = &in;
     decode_start(&args, &in, &work);
-    while (decode_take(&args, &in, &work, &item, workspace)) {
+    DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
+    {
         const kv_cache cache = kv_open(&args, &in, item.sequence.cache_row, item.kv_head);
         vector_begin(&args, &in, &item, q, &rows);
         for (int t = item.begin; t < item.end; t++) {

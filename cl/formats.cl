@@ -6,6 +6,8 @@
  *   NAME_unpack8(raw)        their codes as floats, exactly; times the format's unit (below), zero and scale apart, their
  *                            values
  *   NAME_floats8(row, index) both, where they need not lie apart: for CPUs, where it may be one instruction
+ *   NAME_load_run, NAME_unpack_run(run, i), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
+ *                            more than one; i counts the eights
  *   NAME_scale(row, index)   of GGML formats the scale of the element's block; 1 for others
  *
  * and K_FORMAT(load8), V_FORMAT(load8) and so on name those of K and of V.
@@ -13,7 +15,8 @@
  * Tunables, all given by the host:
  *   K_TYPE, V_TYPE  values of clfd_type
  *   KV_ALIGNED      1: every row starts on a boundary of 16 bytes (plain types) or 4 bytes (all others); 2: and rows of
- *                   int8 and of fp8 on one of 8 bytes. 0: storage units alone are aligned
+ *                   int8 and of fp8 on one of 8 bytes; 3: rows of int8, int4 and fp8 on one of 16 bytes, of GGML's
+ *                   formats on one of 8. 0: storage units alone are aligned
  *   CLFD_PTX        1: NVIDIA inline PTX may be used
  *   CLFD_PTX_FP8    1: that of fp8 too (sm_89 and later)
  *
@@ -79,6 +82,17 @@
 #define FORMAT_UNIT_8 1.0f
 #define FORMAT_UNIT_9 1.0f
 
+/* Eights of a run. GGML's need PTX. */
+#define FORMAT_RUN_1 1
+#define FORMAT_RUN_2 1
+#define FORMAT_RUN_3 1
+#define FORMAT_RUN_4 2
+#define FORMAT_RUN_5 4
+#define FORMAT_RUN_6 2
+#define FORMAT_RUN_7 2
+#define FORMAT_RUN_8 (CLFD_PTX ? 4 : 1)
+#define FORMAT_RUN_9 (CLFD_PTX ? 4 : 1)
+
 #define FORMAT_PASTE(table, type) table##type
 #define FORMAT_OF(table, type) FORMAT_PASTE(table, type)
 
@@ -92,5 +106,8 @@
 #define V_UNIT FORMAT_OF(FORMAT_UNIT_, V_TYPE)
 #define K_ROW_BYTES(dim) ((dim) / K_ELEMENTS * K_UNIT_BYTES)
 #define V_ROW_BYTES(dim) ((dim) / V_ELEMENTS * V_UNIT_BYTES)
+
+#define K_RUN FORMAT_OF(FORMAT_RUN_, K_TYPE)
+#define V_RUN FORMAT_OF(FORMAT_RUN_, V_TYPE)
 
 #endif

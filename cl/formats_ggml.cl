@@ -102,4 +102,63 @@ static inline float q4_0_scale(const __global uchar *row, int index)
     return vload_half(0, (const __global half *)(row + index / 32 * Q4_0_BYTES));
 }
 
+/* ---- Runs: a block at once, by 8-byte words ------------------------------------------------------------------------ */
+
+#if CLFD_PTX
+#define GGML_RUN_WORDS 5
+
+/* The 8-byte words that hold a block's codes, as halves, and how many bytes of the first lie before them: 0, 2, 4, 6. */
+typedef struct ggml_run {
+    uint halves[2 * GGML_RUN_WORDS];
+    uint before;
+} ggml_run;
+typedef ggml_run q8_0_run;
+typedef ggml_run q4_0_run;
+
+/* `words` of them cover the codes at an offset of a row on an 8-byte boundary; the last one is beyond codes that begin
+ * with a word, and then it is not read. */
+static inline ggml_run ggml_load_run(const __global uchar *row, int offset, int words)
+{
+    const __global uint2 *const from = (const __global uint2 *)(row + (offset & ~7));
+    ggml_run run;
+    run.before = offset & 7;
+#pragma unroll
+    for (int i = 0; i < words; i++) {
+        const uint2 word = from[i == words - 1 && run.before == 0 ? 0 : i];
+        run.halves[2 * i] = word.x;
+        run.halves[2 * i + 1] = word.y;
+    }
+    return run;
+}
+
+/* Bytes [8 i, 8 i + 8) of the codes. */
+static inline uint2 ggml_pick_run(const ggml_run *run, int i)
+{
+    const uint selector = run->before & 2 ? 0x5432 : 0x3210;
+    const uint later = run->before & 4 ? 0xffffffffu : 0u; /* a choice of indices would put the words into memory */
+    uint halves[3];
+    uint2 picked;
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        halves[k] = bitselect(run->halves[2 * i + k], run->halves[2 * i + k + 1], later);
+    picked.x = ptx_permute(halves[0], halves[1], selector);
+    picked.y = ptx_permute(halves[1], halves[2], selector);
+    return picked;
+}
+
+static inline q8_0_run q8_0_load_run(const __global uchar *row, int index)
+{
+    return ggml_load_run(row, q8_0_offset(index), 5);
+}
+
+static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(ggml_pick_run(&run, i)); }
+
+static inline q4_0_run q4_0_load_run(const __global uchar *row, int index)
+{
+    return ggml_load_run(row, q4_0_offset(index), 3);
+}
+
+static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
+#endif
+
 #endif

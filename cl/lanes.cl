@@ -13,6 +13,9 @@
 
 #include "decode.cl"
 
+/* A function that is not a copy would index the registers' arrays in memory. */
+#define LANES_INLINE static inline __attribute__((always_inline))
+
 #ifndef LANES_EXCHANGE
 #define LANES_EXCHANGE 0
 #endif
@@ -35,12 +38,30 @@
 #define TILE (GROUPS * LANES_UNROLL)
 #define CHUNKS (HEAD_DIM / 8)
 #define CHUNKS_V (HEAD_DIM_V / 8)
-#define LANE_CHUNKS ((CHUNKS + LANES - 1) / LANES)
-#define LANE_CHUNKS_V ((CHUNKS_V + LANES - 1) / LANES)
 
-/* Scales that a lane needs of a row: one where a group is the whole row, else one per chunk. */
-#define LANE_SCALES (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM ? 1 : LANE_CHUNKS)
-#define LANE_SCALES_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V ? 1 : LANE_CHUNKS_V)
+/* Chunks that a lane takes together, as one load where the format has longer ones and all lanes get some. A run has one
+ * scale. */
+#define RUN_FITS(run, chunks, scale, group)                                                                            \
+    (KV_ALIGNED >= 3 && (run) > 1 && (chunks) % (run) == 0 && (chunks) / (run) >= LANES &&                             \
+     ((scale) != SCALE_GROUP || (group) % (8 * (run)) == 0))
+#if RUN_FITS(K_RUN, CHUNKS, K_SCALE, K_GROUP)
+#define LANE_RUN K_RUN
+#else
+#define LANE_RUN 1
+#endif
+#if RUN_FITS(V_RUN, CHUNKS_V, V_SCALE, V_GROUP)
+#define LANE_RUN_V V_RUN
+#else
+#define LANE_RUN_V 1
+#endif
+#define LANE_RUNS ((CHUNKS / LANE_RUN + LANES - 1) / LANES)
+#define LANE_RUNS_V ((CHUNKS_V / LANE_RUN_V + LANES - 1) / LANES)
+#define LANE_CHUNKS (LANE_RUNS * LANE_RUN)
+#define LANE_CHUNKS_V (LANE_RUNS_V * LANE_RUN_V)
+
+/* Scales that a lane needs of a row: one where a group is the whole row, else one per run. */
+#define LANE_SCALES (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM ? 1 : LANE_RUNS)
+#define LANE_SCALES_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V ? 1 : LANE_RUNS_V)
 
 /* The sums of a step, row by row and token by token, rows padded to a power of two. */
 #if LANES_ROWS > 4
@@ -89,7 +110,7 @@ typedef struct lanes_place {
     int part;
 } lanes_place;
 
-static inline lanes_place lanes_find_place(__local float *share)
+LANES_INLINE lanes_place lanes_find_place(__local float *share)
 {
     const int item = (int)get_local_id(0);
     lanes_place at;
@@ -102,10 +123,13 @@ static inline lanes_place lanes_find_place(__local float *share)
     return at;
 }
 
-/* Row r of a part as a row of the block. A part may end past the block. */
-static inline int lanes_row(int part, int r) { return part * LANES_ROWS + r; }
+/* The number of a lane's chunk c in a row: runs of `run` chunks go round the lanes. It may lie past the last one. */
+LANES_INLINE int lanes_chunk(int c, int lane, int run) { return (c / run * LANES + lane) * run + c % run; }
 
-static inline bool lanes_row_exists(const decode_args *args, const decode_item *item, int part, int r)
+/* Row r of a part as a row of the block. A part may end past the block. */
+LANES_INLINE int lanes_row(int part, int r) { return part * LANES_ROWS + r; }
+
+LANES_INLINE bool lanes_row_exists(const decode_args *args, const decode_item *item, int part, int r)
 {
     return lanes_row(part, r) < DECODE_ROWS && decode_row_exists(args, item, lanes_row(part, r));
 }

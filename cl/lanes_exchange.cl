@@ -15,7 +15,7 @@
 
 #if LANES_EXCHANGE == 0
 
-static inline float lanes_xor(const lanes_place *at, float value, int mask)
+LANES_INLINE float lanes_xor(const lanes_place *at, float value, int mask)
 {
     at->share[at->item] = value;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -26,7 +26,7 @@ static inline float lanes_xor(const lanes_place *at, float value, int mask)
 
 /* The sum of each of sums[] over the lanes of the group, spread over the lanes: slot i of a lane ends as the total of
  * sum (lane / COPIES) * SLOTS + i. */
-static inline void lanes_reduce(const lanes_place *at, float *sums)
+LANES_INLINE void lanes_reduce(const lanes_place *at, float *sums)
 {
     for (int i = 0; i < SUMS; i++)
         at->share[i * LANES_WG + at->item] = sums[i];
@@ -42,43 +42,43 @@ static inline void lanes_reduce(const lanes_place *at, float *sums)
 }
 
 /* Makes slots readable by the group until lanes_retire. */
-static inline void lanes_publish(const lanes_place *at, const float *slots, int count)
+LANES_INLINE void lanes_publish(const lanes_place *at, const float *slots, int count)
 {
     for (int i = 0; i < count; i++)
         at->share[i * LANES_WG + at->item] = slots[i];
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-static inline float lanes_read(const lanes_place *at, const float *slots, int slot, int lane)
+LANES_INLINE float lanes_read(const lanes_place *at, const float *slots, int slot, int lane)
 {
     return at->share[slot * LANES_WG + at->first + lane];
 }
 
-static inline void lanes_retire(void) { barrier(CLK_LOCAL_MEM_FENCE); }
+LANES_INLINE void lanes_retire(void) { barrier(CLK_LOCAL_MEM_FENCE); }
 
 /* Whether a condition holds in any lane that runs together with this one; a sure yes costs only time. */
-static inline bool lanes_any(bool condition) { return true; }
+LANES_INLINE bool lanes_any(bool condition) { return true; }
 
 #else
 
 #if LANES_EXCHANGE == 1
-static inline float lanes_xor(const lanes_place *at, float value, int mask)
+LANES_INLINE float lanes_xor(const lanes_place *at, float value, int mask)
 {
     return sub_group_shuffle_xor(value, (uint)mask);
 }
-static inline float lanes_from(float value, int lane)
+LANES_INLINE float lanes_from(float value, int lane)
 {
     return sub_group_shuffle(value, (get_sub_group_local_id() & ~(uint)(LANES - 1)) + (uint)lane);
 }
-static inline bool lanes_any(bool condition) { return sub_group_any(condition); }
+LANES_INLINE bool lanes_any(bool condition) { return sub_group_any(condition); }
 #else
-static inline float lanes_xor(const lanes_place *at, float value, int mask)
+LANES_INLINE float lanes_xor(const lanes_place *at, float value, int mask)
 {
     float other;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(value), "r"(mask));
     return other;
 }
-static inline float lanes_from(float value, int lane)
+LANES_INLINE float lanes_from(float value, int lane)
 {
     float other;
     asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, 0xffffffff;"
@@ -86,7 +86,7 @@ static inline float lanes_from(float value, int lane)
                  : "f"(value), "r"(lane), "r"((32 - LANES) << 8 | 0x1f));
     return other;
 }
-static inline bool lanes_any(bool condition)
+LANES_INLINE bool lanes_any(bool condition)
 {
     uint any;
     asm volatile("{.reg .pred mine, all; setp.ne.u32 mine, %1, 0; vote.sync.any.pred all, mine, 0xffffffff; "
@@ -97,29 +97,31 @@ static inline bool lanes_any(bool condition)
 }
 #endif
 
-static inline void lanes_reduce(const lanes_place *at, float *sums)
+LANES_INLINE void lanes_reduce(const lanes_place *at, float *sums)
 {
-    int width = LANES / 2;
+    /* Stages counted by one, since compilers unroll such loops: what is indexed by a variable goes to memory. */
 #pragma unroll
-    for (int kept = SUMS / 2; kept > 0 && width > 0; kept /= 2, width /= 2) {
+    for (int stage = 1; stage <= 5; stage++) {
+        const int kept = SUMS >> stage, width = LANES >> stage;
         const bool upper = (at->lane & width) != 0;
+        if (width == 0)
+            continue;
+        if (kept == 0)
+            sums[0] += lanes_xor(at, sums[0], width);
 #pragma unroll
         for (int i = 0; i < kept; i++) {
-            const float keep = upper ? sums[i + kept] : sums[i], pass = upper ? sums[i] : sums[i + kept];
-            sums[i] = keep + lanes_xor(at, pass, width);
+            const float low = sums[i], high = sums[i + kept];
+            sums[i] = (upper ? high : low) + lanes_xor(at, upper ? low : high, width);
         }
     }
-#pragma unroll
-    for (; width > 0; width /= 2)
-        sums[0] += lanes_xor(at, sums[0], width);
 }
 
-static inline void lanes_publish(const lanes_place *at, const float *slots, int count) {}
-static inline float lanes_read(const lanes_place *at, const float *slots, int slot, int lane)
+LANES_INLINE void lanes_publish(const lanes_place *at, const float *slots, int count) {}
+LANES_INLINE float lanes_read(const lanes_place *at, const float *slots, int slot, int lane)
 {
     return lanes_from(slots[slot], lane);
 }
-static inline void lanes_retire(void) {}
+LANES_INLINE void lanes_retire(void) {}
 
 #endif
 

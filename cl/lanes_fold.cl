@@ -9,7 +9,7 @@
 #include "lanes_exchange.cl"
 
 /* One chunk of o into 8 planes of local memory, element by element. */
-static inline void lanes_put_chunk(__local float *plane, float8 chunk)
+LANES_INLINE void lanes_put_chunk(__local float *plane, float8 chunk)
 {
     plane[0] = chunk.s0;
     plane[FOLD_STRIDE] = chunk.s1;
@@ -22,12 +22,13 @@ static inline void lanes_put_chunk(__local float *plane, float8 chunk)
 }
 
 /* Chunk c of row r of every part, put by all lane groups into `planes`: adds up the groups and writes the elements. */
-static inline void lanes_write_chunk(const decode_args *args, const decode_item *item, const lanes_place *at, int r,
-                                     int c, const __local float *planes, const __local float2 *totals,
-                                     __global out_element *out, __global float *workspace)
+LANES_INLINE void lanes_write_chunk(const decode_args *args, const decode_item *item, const lanes_place *at, int r,
+                                    int c, const __local float *planes, const __local float2 *totals,
+                                    __global out_element *out, __global float *workspace)
 {
     for (int x = at->item; x < LANES_PARTS * LANES * 8; x += LANES_WG) {
-        const int part = x / (LANES * 8), y = x % (LANES * 8), d = c * LANES * 8 + y;
+        const int part = x / (LANES * 8), y = x % (LANES * 8);
+        const int d = lanes_chunk(c, y / 8, LANE_RUN_V) * 8 + y % 8;
         const __local float *const column = planes + y % 8 * FOLD_STRIDE + part * PART_WG + y / 8;
         float sum = 0.0f;
         if (d >= HEAD_DIM_V || !lanes_row_exists(args, item, part, r))
@@ -42,10 +43,10 @@ static inline void lanes_write_chunk(const decode_args *args, const decode_item 
 
 /* Folds the lane groups of each part into one state per row and writes it. `stats` and `totals` are scratch; totals are
  * the sums of the rows' weights, and what their sinks leave of them. */
-static inline void lanes_finish(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                const lanes_place *at, lanes_stream *stream, __local float *stats,
-                                __local float2 *totals, __global out_element *out, __global float *lse,
-                                __global float *workspace)
+LANES_INLINE void lanes_finish(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                               const lanes_place *at, lanes_stream *stream, __local float *stats,
+                               __local float2 *totals, __global out_element *out, __global float *lse,
+                               __global float *workspace)
 {
     __local float *const part_m = stats + at->part * (2 * PADDED_ROWS * GROUPS);
     __local float *const part_l = part_m + PADDED_ROWS * GROUPS;

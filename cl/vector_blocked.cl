@@ -291,7 +291,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     DECODE_INPUTS(in);
 
     decode_start(&args, &in, &work);
-    while (decode_take(&args, &in, &work, &item, workspace)) {
+    DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
+    {
         for (int h = 0; h < args.heads; h++) {
             const decode_item own = decode_head_item(&args, &in, &item, h);
             vector_begin(&args, &own, q, &heads[h]);

@@ -39,11 +39,18 @@ static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint3
 static uint32_t aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise)
 {
     const uint32_t alignment = row_alignment(strides, type, promise);
-    const bool bytes = type == CLFD_TYPE_INT8 || type == CLFD_TYPE_FP8_E4M3 || type == CLFD_TYPE_FP8_E5M2;
+    /* The least alignments of classes 1, 2 and 3. */
+    static const uint32_t plain[3] = {16, 16, 16}, bytes[3] = {4, 8, 16}, nibbles[3] = {4, 4, 16},
+                          blocks[3] = {4, 4, 8};
+    const uint32_t *const least = clfd_type_is_plain(type)     ? plain
+                                  : type == CLFD_TYPE_INT4     ? nibbles
+                                  : clfd_type_has_scales(type) ? bytes
+                                                               : blocks;
+    uint32_t class = 0;
 
-    if (clfd_type_is_plain(type))
-        return alignment >= 16 ? 2 : 0;
-    return alignment >= 8 || (alignment >= 4 && !bytes) ? 2 : alignment >= 4 ? 1 : 0;
+    while (class < 3 && alignment >= least[class])
+        class ++;
+    return class;
 }
 
 static uint32_t kv_aligned(const clfd_attention *a)

@@ -1,5 +1,6 @@
 #include "plan/tuning.h"
 #include "plan/words.h"
+#include "type.h"
 #include <string.h>
 
 #define LANES CLFD_FAMILY_LANES
@@ -36,11 +37,12 @@ static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attentio
     const uint64_t fold_stride = wg + lanes, fold_chunks = 4096 / (8 * fold_stride);
     const uint64_t fold = (fold_chunks > 1 ? fold_chunks : 1) * 8 * fold_stride;
     const uint64_t sums = tuning->exchange == CLFD_EXCHANGE_LOCAL ? 8 * tuning->unroll * wg : 0;
-    const uint64_t lane_chunks = (attention->head_dim / 8 + lanes - 1) / lanes;
+    const uint64_t run = clfd_type_is_plain(attention->k_type) ? 1 : 4; /* chunks that a lane takes together, at most */
+    const uint64_t lane_chunks = (attention->head_dim / 8 + lanes * run - 1) / (lanes * run) * run;
     const uint64_t part_rows = (tuning->rows + tuning->parts - 1) / tuning->parts;
     const uint64_t q = part_rows * lane_chunks > 8 ? tuning->parts * part_rows * lane_chunks * lanes * 8 : 0;
 
-    return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 8 + q) * sizeof(float);
+    return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 2 * 8 + q) * sizeof(float);
 }
 
 /* Why a row of decode_vector cannot be built for an attention, or NULL. */
