@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 192, GARBAGE = 0xA5, MAX_DIM = 576 };
+enum { GUARD = 192, MAX_DIM = 576 };
 
 static void *allocate(size_t bytes)
 {
@@ -84,7 +84,7 @@ static void create_image(append_call *call, append_tensor tensor, uint64_t bytes
     image->bytes = (size_t)bytes + 2 * GUARD;
     image->data = allocate(image->bytes);
     image->expected = allocate(image->bytes);
-    memset(image->data, GARBAGE, image->bytes);
+    memset(image->data, APPEND_GARBAGE, image->bytes);
 }
 
 static void create_rows(append_call *call, append_tensor tensor, clfd_footprint footprint)
@@ -275,7 +275,7 @@ static clfd_buffer upload_list(const void *values, size_t count)
     return buffer;
 }
 
-static void upload_all(append_call *call)
+void append_upload(append_call *call)
 {
     const clfd_attention *const a = &call->attention;
     const append_problem *const p = &call->problem;
@@ -284,6 +284,10 @@ static void upload_all(append_call *call)
     const size_t table = (size_t)call->append.max_positions * (call->append.rotary_dim / 2);
     uint64_t table_bytes;
 
+    for (int i = 0; i < APPEND_TENSORS; i++)
+        if (call->images[i].bytes != 0)
+            memcpy(call->images[i].expected, call->images[i].data, call->images[i].bytes);
+    append_loop(call);
     release_buffers(call);
     clfd_block_table_extent(a, call->batch, a->max_kv_len, &table_bytes);
     *b = (clfd_append_buffers){
@@ -322,11 +326,7 @@ void append_run(append_call *call)
         &call->buffers.q,       &call->buffers.kv_lens_out, &call->buffers.status};
     clfd_status status;
 
-    for (int i = 0; i < APPEND_TENSORS; i++)
-        if (call->images[i].bytes != 0)
-            memcpy(call->images[i].expected, call->images[i].data, call->images[i].bytes);
-    append_loop(call);
-    upload_all(call);
+    append_upload(call);
     status = clfd_enqueue_append(call->plan, session->queue, &call->buffers, 0, NULL, NULL);
     ck_assert_msg(status == CLFD_SUCCESS, "%s: %s", clfd_status_string(status), session->heard.last[CLFD_LOG_ERROR]);
     for (int i = 0; i < APPEND_TENSORS; i++)

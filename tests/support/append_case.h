@@ -50,6 +50,8 @@ typedef struct append_image {
     unsigned char *data, *expected;
 } append_image;
 
+#define APPEND_GARBAGE 0xA5 /* what bytes hold that were not set */
+
 typedef struct append_call {
     append_problem problem;
     clfd_attention attention; /* complete */
@@ -68,7 +70,9 @@ void append_close(append_call *call);
 /* Element `index` of new_k, new_v or q, counted in memory from the first one. */
 void append_put(append_call *call, append_tensor tensor, size_t index, float value);
 
-/* Uploads everything, enqueues the append once, and reads what was written into the images. */
+/* Runs the loop on `expected`, and creates the buffers. run: the same, enqueues the append once, and reads what it wrote
+ * into `data`. */
+void append_upload(append_call *call);
 void append_run(append_call *call);
 
 /* Compares the images with the loop on what they held before. */
