@@ -9,6 +9,11 @@
 typedef long clfd_arg_long;
 typedef int clfd_arg_int;
 typedef float clfd_arg_float;
+
+/* CLFD_FLAG_ bits of the status word (clfd/attention.h). */
+#define FLAG_PAGE 1u
+#define FLAG_CACHE_ROW 2u
+#define FLAG_CAPACITY 4u
 #else
 #include <CL/cl.h>
 typedef cl_long clfd_arg_long;

@@ -38,10 +38,6 @@ typedef struct decode_inputs {
     in.block_table = block_table, in.page_indptr = page_indptr;                                                        \
     in.k_scale = k_scale, in.v_scale = v_scale, in.k_zero = k_zero, in.v_zero = v_zero, in.status = status
 
-/* CLFD_FLAG_ bits of the status word (include/clfd/attention.h). */
-#define FLAG_PAGE 1u
-#define FLAG_CACHE_ROW 2u
-
 static inline void status_set(const decode_args *args, const decode_inputs *in, uint flag)
 {
     if (args->has_status)

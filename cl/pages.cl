@@ -16,11 +16,6 @@
 #define KV_CSR 0
 #endif
 
-/* CLFD_FLAG_ bits of the status word (include/clfd/attention.h). */
-#define FLAG_PAGE 1u
-#define FLAG_CACHE_ROW 2u
-#define FLAG_CAPACITY 4u
-
 /* The page of a token (at least 0) of a cache row (in range), and the token's place within it; -1 where the row has no
  * such page or its id is none of the cache's. Nothing outside block_table and page_indptr is read, whatever they hold:
  * a CSR row is cut to num_indices, a row of a matrix covers every token of the plan. A cache without pages is one with a

@@ -1,7 +1,7 @@
 /* quantise.cl - writing a row of the cache: rows of new elements become what clfd_type says, some dims at a time.
  *
  * Types are constants wherever these functions are called, so that of each only one branch is compiled. A NaN or an
- * infinity among dims that share a scale makes the scale NaN or infinite and the codes 0: all of them read back as NaN.
+ * infinity among dims that share a scale makes that NaN and their codes 0 (of q4_0 8).
  */
 #ifndef CLFD_QUANTISE_CL
 #define CLFD_QUANTISE_CL
@@ -33,6 +33,8 @@ static inline extremes new_extremes(const new_row *row, int first, int dims)
     return e;
 }
 
+static inline bool extremes_finite(extremes e) { return isfinite(e.low) && isfinite(e.high); }
+
 static inline ushort half_bits(float value)
 {
     ushort bits;
@@ -40,14 +42,7 @@ static inline ushort half_bits(float value)
     return bits;
 }
 
-static inline float half_rounded(float value)
-{
-    const ushort bits = half_bits(value);
-    return vload_half(0, (const half *)&bits);
-}
-
-/* Whether codes can be had by dividing by the scale. */
-static inline bool divides(float scale) { return scale > 0.0f && scale < INFINITY; }
+static inline float half_value(ushort bits) { return vload_half(0, (const half *)&bits); }
 
 /* int8, int4: a group. The scale is rounded to its type first, so that the codes suit what will be read. */
 static inline void quantise_group(__global uchar *codes, const new_row *row, int first, int dims, int type,
@@ -55,10 +50,12 @@ static inline void quantise_group(__global uchar *codes, const new_row *row, int
 {
     const float most = type == TYPE_INT8 ? 127.0f : 7.0f, least = place->has_zeros ? -most - 1.0f : -most;
     const extremes e = new_extremes(row, first, dims);
-    const float range = place->has_zeros ? (e.high - e.low) / (most - least) : fmax(-e.low, e.high) / most;
-    const float exact = e.low != e.low ? e.low : range;
-    const float scale = place->type == TYPE_F16 ? half_rounded(exact) : exact;
-    const bool usable = divides(scale);
+    /* In halves: the difference of two floats may be too great for one. */
+    const float range =
+        place->has_zeros ? (0.5f * e.high - 0.5f * e.low) / (0.5f * (most - least)) : fmax(-e.low, e.high) / most;
+    const float exact = extremes_finite(e) ? range : NAN;
+    const float scale = place->type == TYPE_F16 ? half_value(half_bits(exact)) : exact;
+    const bool usable = scale > 0.0f && scale < INFINITY;
     const float zero = place->has_zeros && usable ? clamp(least - rint(e.low / scale), least, most) : 0.0f;
 
     element_store(place->scales, place->scale, scale, place->type);
@@ -77,44 +74,43 @@ static inline void quantise_group(__global uchar *codes, const new_row *row, int
     }
 }
 
-/* The scale of a GGML block, byte by byte: blocks need no alignment then. */
-static inline void block_store_scale(__global uchar *block, float scale)
+/* The f16 scale of a GGML block, byte by byte: rows need no alignment then. Returns whether codes matter: under a scale
+ * of 0 or NaN they do not, and the quotients that they come from need not exist. */
+static inline bool block_store_scale(__global uchar *block, float scale)
 {
     const ushort bits = half_bits(scale);
     block[0] = (uchar)(bits & 0xff);
     block[1] = (uchar)(bits >> 8);
+    return scale == scale && (bits & 0x7fff) != 0;
 }
 
 static inline void quantise_q8_0(__global uchar *block, const new_row *row, int first)
 {
     const extremes e = new_extremes(row, first, 32);
     const float greatest = fmax(-e.low, e.high);
+    const bool usable = block_store_scale(block, extremes_finite(e) ? greatest / 127.0f : NAN);
 
-    block_store_scale(block, e.low != e.low ? e.low : greatest / 127.0f);
-    for (int d = 0; d < 32; d++) {
-        const float share = divides(greatest) && e.low == e.low ? new_element(row, first + d) / greatest : 0.0f;
-        block[2 + d] = (uchar)(int)rint(share * 127.0f);
-    }
+    for (int d = 0; d < 32; d++)
+        block[2 + d] = (uchar)(usable ? (int)rint(new_element(row, first + d) * (127.0f / greatest)) : 0);
 }
 
-static inline uint q4_0_code(const new_row *row, int d, float scale)
-{
-    return scale != 0.0f && fabs(scale) < INFINITY ? (uint)min((int)(new_element(row, d) / scale + 8.5f), 15) : 8u;
-}
-
-/* The element of greatest magnitude, the first of them, becomes the code 0. */
+/* The element of greatest magnitude, the first of them, gets the code 0: -8 times the scale. */
 static inline void quantise_q4_0(__global uchar *block, const new_row *row, int first)
 {
-    float greatest = 0.0f;
+    const extremes e = new_extremes(row, first, 32);
+    float peak = 0.0f;
+    uint code[32];
 
     for (int d = 0; d < 32; d++) {
         const float x = new_element(row, first + d);
-        greatest = fabs(x) > fabs(greatest) || x != x ? x : greatest;
+        peak = fabs(x) > fabs(peak) ? x : peak;
     }
-    const float scale = greatest / -8.0f;
-    block_store_scale(block, scale);
+    const float scale = peak / -8.0f;
+    const bool usable = block_store_scale(block, extremes_finite(e) ? scale : NAN);
+    for (int d = 0; d < 32; d++)
+        code[d] = usable ? (uint)min((int)(new_element(row, first + d) * (1.0f / scale) + 8.5f), 15) : 8u;
     for (int d = 0; d < 16; d++)
-        block[2 + d] = (uchar)(q4_0_code(row, first + d, scale) | q4_0_code(row, first + d + 16, scale) << 4);
+        block[2 + d] = (uchar)(code[d] | code[d + 16] << 4);
 }
 
 /* To nearest even, saturating; NaN stays NaN. On the bits, so that no device's treatment of subnormals matters. */

@@ -71,15 +71,18 @@ typedef struct new_row {
 /* Element d of it, rotated. */
 static inline float new_element(const new_row *row, int d)
 {
+#if ROPE != ROPE_NONE
     const int r = d - ROTARY_START;
-
-    if (ROPE == ROPE_NONE || !row->rotated || r < 0 || r >= ROTARY_DIM)
+    if (!row->rotated || r < 0 || r >= ROTARY_DIM)
         return element_load(row->elements, d, NEW_TYPE);
     const int i = ROPE == ROPE_GPTJ ? r / 2 : r % ROTARY_PAIRS;
     const float2 pair =
         rope_rotate(element_load(row->elements, rope_first(i), NEW_TYPE),
                     element_load(row->elements, rope_second(i), NEW_TYPE), row->cosines[i], row->sines[i]);
     return d == rope_first(i) ? pair.x : pair.y;
+#else
+    return element_load(row->elements, d, NEW_TYPE);
+#endif
 }
 
 #endif

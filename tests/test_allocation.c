@@ -1,5 +1,6 @@
 /* test_allocation.c - enqueueing allocates nothing. The program is linked with --wrap for the allocator, so that every
  * call of it from the library's own objects is counted, and none from the driver's. */
+#include "support/append_case.h"
 #include "support/attention.h"
 #include "support/suite.h"
 #include <clfd/clfd.h>
@@ -110,6 +111,28 @@ START_TEST(enqueueing_100000_times_allocates_nothing_and_memory_stays_flat)
 }
 END_TEST
 
+START_TEST(appending_allocates_nothing)
+{
+    static const append_problem problem = {.attention = {.num_q_heads = 1, .head_dim = 8, .max_kv_len = 64}};
+    append_call *call = append_open(&problem);
+    const test_session *session = test_session_get();
+    clfd_status status = CLFD_SUCCESS;
+    unsigned long before = 0, after;
+
+    append_upload(call);
+    for (unsigned i = 0; i < 2 * WARM_CALLS && status == CLFD_SUCCESS; i++) {
+        if (i == WARM_CALLS)
+            before = allocations;
+        status = clfd_enqueue_append(call->plan, session->queue, &call->buffers, 0, NULL, NULL);
+    }
+    after = allocations;
+    ck_assert_int_eq(status, CLFD_SUCCESS);
+    ck_assert_int_eq(clFinish(session->queue), CL_SUCCESS);
+    ck_assert_uint_eq(after, before);
+    append_close(call);
+}
+END_TEST
+
 START_TEST(refusals_of_a_call_allocate_nothing)
 {
     attention_call *call = attention_open(&small);
@@ -135,6 +158,7 @@ int main(void)
     const TTest *const tests[] = {
         the_count_sees_the_library_allocate,
         enqueueing_100000_times_allocates_nothing_and_memory_stays_flat,
+        appending_allocates_nothing,
         refusals_of_a_call_allocate_nothing,
     };
     const int result = run_suite("allocation", tests, sizeof tests / sizeof tests[0]);

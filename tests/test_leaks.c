@@ -186,6 +186,37 @@ START_TEST(merge_leaves_no_reference)
 }
 END_TEST
 
+START_TEST(append_leaves_no_reference)
+{
+    const clfd_attention cache = describe(8);
+    const clfd_append append = {.struct_size = sizeof append, .attention = &cache};
+    const size_t row_bytes = NUM_HEADS * 8 * sizeof(float);
+    clfd_append_buffers b = {.struct_size = sizeof b, .batch = 1};
+    clfd_append_plan *plan = NULL;
+    cl_event event;
+    setting opened;
+
+    test_rig_open(&opened.rig);
+    b.new_k = make_buffer(opened.rig.context, row_bytes);
+    b.k = make_buffer(opened.rig.context, MAX_KV_LEN * row_bytes);
+    b.v = make_buffer(opened.rig.context, MAX_KV_LEN * row_bytes);
+    b.new_v = b.new_k;
+    ck_assert_int_eq(clfd_append_plan_create(opened.rig.clfd, &append, &plan), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_append(plan, opened.rig.queue, &b, 0, NULL, &event), CLFD_SUCCESS);
+    ck_assert_int_eq(clfd_enqueue_append(plan, opened.rig.queue, &b, 1, &event, NULL), CLFD_SUCCESS);
+    b.k.offset = 16;
+    ck_assert_int_eq(clfd_enqueue_append(plan, opened.rig.queue, &b, 0, NULL, NULL), CLFD_ERROR_BUFFER_SIZE);
+    ck_assert_int_eq(clReleaseEvent(event), CL_SUCCESS);
+    ck_assert_int_eq(clFinish(opened.rig.queue), CL_SUCCESS);
+    clfd_append_plan_release(plan);
+    ck_assert_int_eq(clReleaseMemObject(b.new_k.mem), CL_SUCCESS);
+    ck_assert_int_eq(clReleaseMemObject(b.k.mem), CL_SUCCESS);
+    ck_assert_int_eq(clReleaseMemObject(b.v.mem), CL_SUCCESS);
+    test_rig_close(&opened.rig);
+    expect_nothing_live();
+}
+END_TEST
+
 /* What is refused, early or late, takes nothing with it. */
 START_TEST(refusals_leave_no_reference)
 {
@@ -272,13 +303,10 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        layer_counts_what_a_program_holds,
-        decode_leaves_no_reference,
-        merge_leaves_no_reference,
-        refusals_leave_no_reference,
-        a_hundred_plans_come_and_go,
-        five_contexts_come_and_go,
-        alternating_contexts_and_dims_leave_no_reference,
+        layer_counts_what_a_program_holds, decode_leaves_no_reference,
+        merge_leaves_no_reference,         append_leaves_no_reference,
+        refusals_leave_no_reference,       a_hundred_plans_come_and_go,
+        five_contexts_come_and_go,         alternating_contexts_and_dims_leave_no_reference,
     };
 
     return run_suite_around("leaks", tests, sizeof tests / sizeof tests[0], set_up, NULL);

@@ -1,6 +1,7 @@
 /* test_paths.c - one small problem for each path through the kernels: families, types, partial formats, split policies,
  * direct writes and merges, rows of every kind. Small enough for a simulator: tools/ci/oclgrind.sh runs this program
  * under Oclgrind, which reports races and uninitialised reads. */
+#include "support/append_case.h"
 #include "support/attention.h"
 #include "support/compare.h"
 #include "support/random.h"
@@ -193,10 +194,57 @@ START_TEST(pairwise_merge_into_its_first_operand_matches_the_host)
 }
 END_TEST
 
+/* Every type of the cache; table, CSR and rows of the cache; both styles of rope; lengths past the capacity. */
+START_TEST(every_append_path_matches_the_loop)
+{
+    static const int32_t lens[] = {3, 7}, counts[] = {1, 2}, table[] = {2, 0, 7, 1}, indptr[] = {0, 2, 4},
+                         rows[] = {1, 0};
+    static const clfd_type types[][2] = {
+        {F32, F32},
+        {F16, F16},
+        {BF16, BF16},
+        {CLFD_TYPE_INT8, CLFD_TYPE_INT4},
+        {CLFD_TYPE_FP8_E4M3, CLFD_TYPE_FP8_E5M2},
+        {CLFD_TYPE_Q8_0, CLFD_TYPE_Q4_0},
+    };
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        append_problem p = {.attention = {.max_batch = 2,
+                                          .q_len = 2,
+                                          .num_q_heads = 2,
+                                          .num_kv_heads = 1,
+                                          .head_dim = 32,
+                                          .q_type = i % 2 == 0 ? F32 : F16,
+                                          .k_type = types[i][0],
+                                          .v_type = types[i][1],
+                                          .k_quant = {.zeros = types[i][0] == CLFD_TYPE_INT8},
+                                          .max_kv_len = 8,
+                                          .paging = (clfd_paging)(i % 3)},
+                            .append = {.ragged = 1, .rope = i < 3 ? CLFD_ROPE_NEOX : CLFD_ROPE_GPTJ, .rope_q = 1},
+                            .kv_lens = lens,
+                            .new_lens = counts};
+        if (p.attention.paging == CLFD_PAGING_NONE) {
+            p.attention.cache_batch_idx = 1;
+            p.cache_batch_idx = rows;
+        } else {
+            p.attention.page_size = p.attention.paging == CLFD_PAGING_TABLE ? 4 : 5;
+            p.attention.num_pages = 4;
+            p.block_table = table;
+        }
+        if (p.attention.paging == CLFD_PAGING_CSR) {
+            p.page_indptr = indptr;
+            p.num_page_indices = 4;
+        }
+        append_verify(&p);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         every_decode_path_matches_the_reference,
+        every_append_path_matches_the_loop,
         merge_of_many_states_matches_the_host,
         pairwise_merge_into_its_first_operand_matches_the_host,
     };

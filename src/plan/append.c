@@ -1,4 +1,5 @@
 #include "plan/append.h"
+#include "plan/describe.h"
 #include "plan/extent.h"
 #include "type.h"
 #include <stdio.h>
@@ -115,12 +116,6 @@ uint64_t clfd_append_items(const clfd_append *append, const clfd_append_pieces *
     return batch * append->num_tokens * (a->num_kv_heads * (k + v) + a->num_q_heads * q);
 }
 
-/* KV_PAGED of cl/pages.cl. */
-static int page_class(const clfd_attention *a)
-{
-    return a->paging == CLFD_PAGING_NONE ? 0 : (a->page_size & (a->page_size - 1)) == 0 ? 1 : 2;
-}
-
 int clfd_append_options(const clfd_caps *caps, const clfd_append *append, const clfd_append_pieces *pieces, char *text,
                         size_t bytes)
 {
@@ -130,12 +125,12 @@ int clfd_append_options(const clfd_caps *caps, const clfd_append *append, const 
         text, bytes,
         "-DNEW_TYPE=%d -DQ_TYPE=%d -DK_TYPE=%d -DV_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DAPPEND_K_DIMS=%u "
         "-DAPPEND_V_DIMS=%u -DAPPEND_Q_PAIRS=%u -DAPPEND_WG=%u -DK_ZEROS=%u -DV_ZEROS=%u "
-        "-DK_SCALE_TYPE=%d -DV_SCALE_TYPE=%d -DROPE=%d -DROTARY_START=%u -DROTARY_DIM=%u -DKV_PAGED=%d "
+        "-DK_SCALE_TYPE=%d -DV_SCALE_TYPE=%d -DROPE=%d -DROTARY_START=%u -DROTARY_DIM=%u -DKV_PAGED=%u "
         "-DKV_CSR=%d%s%s",
         (int)append->new_type, (int)a->q_type, (int)a->k_type, (int)a->v_type, a->head_dim, a->head_dim_v,
         pieces->k_dims, pieces->v_dims, pieces->q_pairs, pieces->work_group, a->k_quant.zeros, a->v_quant.zeros,
         (int)a->k_quant.scale_type, (int)a->v_quant.scale_type, (int)append->rope, append->rotary_start,
-        append->rotary_dim, page_class(a), a->paging == CLFD_PAGING_CSR, caps->build_options[0] != '\0' ? " " : "",
+        append->rotary_dim, clfd_page_class(a), a->paging == CLFD_PAGING_CSR, caps->build_options[0] != '\0' ? " " : "",
         caps->build_options);
 }
 

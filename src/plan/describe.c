@@ -138,8 +138,7 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
 
 /* ---- Build options ----------------------------------------------------------------------------------------------- */
 
-/* 1: pages of a power of two of tokens; 2: of any number; 0: none. */
-static uint32_t page_class(const clfd_attention *a)
+uint32_t clfd_page_class(const clfd_attention *a)
 {
     return a->paging == CLFD_PAGING_NONE ? 0 : (a->page_size & (a->page_size - 1)) == 0 ? 1 : 2;
 }
@@ -166,7 +165,7 @@ static void append_features(const clfd_attention *a, bool balanced, line *to)
         {"DECODE_SHARED", a->shared_kv},
         {"DECODE_BALANCED", balanced},
         {"CACHE_ROWS", a->cache_batch_idx},
-        {"KV_PAGED", page_class(a)},
+        {"KV_PAGED", clfd_page_class(a)},
         {"KV_CSR", a->paging == CLFD_PAGING_CSR},
         {"K_GROUP", k_groups ? a->k_quant.group : 0},
         {"V_GROUP", v_groups ? a->v_quant.group : 0},

@@ -16,4 +16,7 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
 int clfd_merge_options(const clfd_caps *caps, clfd_partial partial, uint32_t head_dim_v, clfd_type out_type,
                        uint32_t merge_work_group, char *text, size_t bytes);
 
+/* KV_PAGED of cl/pages.cl. 1: pages of a power of two of tokens; 2: of any number; 0: none. */
+uint32_t clfd_page_class(const clfd_attention *attention);
+
 #endif

@@ -1,6 +1,7 @@
 #include "plan/extent.h"
 #include "run/append.h"
 #include "run/buffers.h"
+#include "run/cache_args.h"
 #include "type.h"
 #include <string.h>
 
@@ -132,38 +133,9 @@ clfd_status clfd_check_append_buffers(const clfd_append_plan *plan, const clfd_a
 
 /* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
-static cl_long elements(const clfd_buffer *buffer, size_t bytes) { return (cl_long)(buffer->offset / bytes); }
-
 static row_args make_rows(const clfd_buffer *buffer, const clfd_strides *strides, clfd_type type)
 {
-    return (row_args){elements(buffer, clfd_type_size(type)), strides->batch, strides->token, strides->head};
-}
-
-static kv_args make_kv(const clfd_buffer *buffer, const clfd_strides *strides, clfd_type type)
-{
-    const cl_long unit = (cl_long)clfd_type_size(type);
-    return (kv_args){(cl_long)buffer->offset, strides->batch * unit, strides->token * unit, strides->head * unit};
-}
-
-static scale_args make_scales(const clfd_buffer *scales, const clfd_buffer *zeros, const clfd_quant *quant)
-{
-    if (quant->group == 0)
-        return (scale_args){0};
-    const size_t bytes = clfd_type_size(quant->scale_type);
-    return (scale_args){elements(scales, bytes), elements(zeros, bytes), quant->strides.batch,
-                        quant->strides.token,    quant->strides.head,    quant->group_stride};
-}
-
-static page_args make_pages(const clfd_attention *a, uint32_t num_page_indices)
-{
-    page_args pages = {.table_stride = a->block_table_stride,
-                       .page_size = (cl_int)a->page_size,
-                       .num_pages = (cl_int)a->num_pages,
-                       .num_indices = num_page_indices > INT32_MAX ? INT32_MAX : (cl_int)num_page_indices};
-
-    while ((uint64_t)2 << pages.page_shift <= a->page_size)
-        pages.page_shift++;
-    return pages;
+    return (row_args){clfd_offset(buffer, clfd_type_size(type)), strides->batch, strides->token, strides->head};
 }
 
 append_args clfd_make_append_args(const clfd_append_plan *plan, const clfd_append_buffers *b)
@@ -175,21 +147,21 @@ append_args clfd_make_append_args(const clfd_append_plan *plan, const clfd_appen
         .new_k = make_rows(&b->new_k, &p->new_k_strides, p->new_type),
         .new_v = make_rows(&b->new_v, &p->new_v_strides, p->new_type),
         .q = make_rows(&b->q, &a->q_strides, a->q_type),
-        .k = make_kv(&b->k, &a->k_strides, a->k_type),
-        .v = make_kv(&b->v, &a->v_strides, a->v_type),
-        .k_scale = make_scales(&b->k_scale, &b->k_zero, &a->k_quant),
-        .v_scale = make_scales(&b->v_scale, &b->v_zero, &a->v_quant),
-        .block_table_offset = elements(&b->block_table, sizeof(int32_t)),
-        .page_indptr_offset = elements(&b->page_indptr, sizeof(int32_t)),
-        .cache_rows_offset = elements(&b->cache_batch_idx, sizeof(int32_t)),
-        .kv_lens_offset = elements(&b->kv_lens, sizeof(int32_t)),
-        .kv_lens_out_offset = elements(&b->kv_lens_out, sizeof(int32_t)),
-        .new_lens_offset = elements(&b->new_lens, sizeof(int32_t)),
-        .cos_offset = elements(&b->cos, sizeof(float)),
-        .sin_offset = elements(&b->sin, sizeof(float)),
-        .positions_offset = elements(&b->positions, sizeof(int32_t)),
-        .status_offset = elements(&b->status, sizeof(uint32_t)),
-        .pages = make_pages(a, b->num_page_indices),
+        .k = clfd_make_kv_args(&b->k, &a->k_strides, a->k_type),
+        .v = clfd_make_kv_args(&b->v, &a->v_strides, a->v_type),
+        .k_scale = clfd_make_scale_args(&b->k_scale, &b->k_zero, &a->k_quant),
+        .v_scale = clfd_make_scale_args(&b->v_scale, &b->v_zero, &a->v_quant),
+        .block_table_offset = clfd_offset(&b->block_table, sizeof(int32_t)),
+        .page_indptr_offset = clfd_offset(&b->page_indptr, sizeof(int32_t)),
+        .cache_rows_offset = clfd_offset(&b->cache_batch_idx, sizeof(int32_t)),
+        .kv_lens_offset = clfd_offset(&b->kv_lens, sizeof(int32_t)),
+        .kv_lens_out_offset = clfd_offset(&b->kv_lens_out, sizeof(int32_t)),
+        .new_lens_offset = clfd_offset(&b->new_lens, sizeof(int32_t)),
+        .cos_offset = clfd_offset(&b->cos, sizeof(float)),
+        .sin_offset = clfd_offset(&b->sin, sizeof(float)),
+        .positions_offset = clfd_offset(&b->positions, sizeof(int32_t)),
+        .status_offset = clfd_offset(&b->status, sizeof(uint32_t)),
+        .pages = clfd_make_page_args(a, b->num_page_indices),
         .num_sequences = (cl_int)b->batch,
         .num_tokens = (cl_int)p->num_tokens,
         .num_kv_heads = (cl_int)a->num_kv_heads,

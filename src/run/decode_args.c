@@ -1,44 +1,12 @@
+#include "run/cache_args.h"
 #include "run/decode.h"
 #include <string.h>
 
-/* A byte offset in elements; exact, since offsets were checked to be whole elements. */
-static cl_long elements(const clfd_buffer *buffer, size_t element_bytes)
-{
-    return element_bytes > 0 ? (cl_long)(buffer->offset / element_bytes) : 0;
-}
-
-static cl_long ints(const clfd_buffer *buffer) { return elements(buffer, sizeof(cl_int)); }
-
-static kv_args make_kv_args(const clfd_buffer *buffer, const clfd_strides *strides, clfd_type type)
-{
-    const int64_t bytes = (int64_t)clfd_type_size(type);
-
-    return (kv_args){(cl_long)buffer->offset, strides->batch * bytes, strides->token * bytes, strides->head * bytes};
-}
-
-static scale_args make_scale_args(const clfd_buffer *scale, const clfd_buffer *zero, const clfd_quant *quant)
-{
-    const size_t bytes = clfd_type_size(quant->scale_type);
-
-    return (scale_args){elements(scale, bytes), elements(zero, bytes), quant->strides.batch,
-                        quant->strides.token,   quant->strides.head,   quant->group_stride};
-}
+static cl_long ints(const clfd_buffer *buffer) { return clfd_offset(buffer, sizeof(cl_int)); }
 
 static plane_args make_plane_args(const clfd_buffer *buffer, const clfd_score_strides *strides, size_t element)
 {
-    return (plane_args){elements(buffer, element), strides->batch, strides->head, strides->query, strides->key};
-}
-
-static page_args make_page_args(const clfd_attention *a, uint32_t num_indices)
-{
-    page_args args = {.table_stride = a->block_table_stride,
-                      .page_size = (cl_int)a->page_size,
-                      .num_pages = (cl_int)a->num_pages,
-                      .num_indices = (cl_int)num_indices};
-
-    while (a->page_size >> (args.page_shift + 1) != 0)
-        args.page_shift++;
-    return args;
+    return (plane_args){clfd_offset(buffer, element), strides->batch, strides->head, strides->query, strides->key};
 }
 
 static split_args make_split_args(const clfd_plan *plan, const clfd_decode_call *call)
@@ -73,21 +41,21 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     decode_args args;
 
     memset(&args, 0, sizeof args);
-    args.q_offset = elements(&b->q, clfd_type_size(a->q_type));
+    args.q_offset = clfd_offset(&b->q, clfd_type_size(a->q_type));
     args.q_batch = a->q_strides.batch, args.q_token = a->q_strides.token, args.q_head = a->q_strides.head;
-    args.out_offset = elements(&b->out, clfd_type_size(a->out_type));
+    args.out_offset = clfd_offset(&b->out, clfd_type_size(a->out_type));
     args.out_batch = a->out_strides.batch, args.out_token = a->out_strides.token, args.out_head = a->out_strides.head;
-    args.k = make_kv_args(&b->k, &a->k_strides, a->k_type);
-    args.v = make_kv_args(a->v_from_k ? &b->k : &b->v, &a->v_strides, a->v_type);
-    args.k_scale = make_scale_args(&b->k_scale, &b->k_zero, &a->k_quant);
-    args.v_scale =
-        make_scale_args(a->v_from_k ? &b->k_scale : &b->v_scale, a->v_from_k ? &b->k_zero : &b->v_zero, &a->v_quant);
+    args.k = clfd_make_kv_args(&b->k, &a->k_strides, a->k_type);
+    args.v = clfd_make_kv_args(a->v_from_k ? &b->k : &b->v, &a->v_strides, a->v_type);
+    args.k_scale = clfd_make_scale_args(&b->k_scale, &b->k_zero, &a->k_quant);
+    args.v_scale = clfd_make_scale_args(a->v_from_k ? &b->k_scale : &b->v_scale, a->v_from_k ? &b->k_zero : &b->v_zero,
+                                        &a->v_quant);
     args.bias = make_plane_args(&b->bias, &a->bias_strides, clfd_type_size(a->bias_type));
     args.mask = make_plane_args(&b->mask, &a->mask_strides, a->mask == CLFD_MASK_TREE ? sizeof(cl_uint) : 1);
     args.kv_lens_offset = ints(&b->kv_lens);
-    args.lse_offset = elements(&b->lse, sizeof(float));
-    args.alibi_offset = elements(&b->alibi, sizeof(float));
-    args.sinks_offset = elements(&b->sinks, sizeof(float));
+    args.lse_offset = clfd_offset(&b->lse, sizeof(float));
+    args.alibi_offset = clfd_offset(&b->alibi, sizeof(float));
+    args.sinks_offset = clfd_offset(&b->sinks, sizeof(float));
     args.positions_offset = ints(&b->query_positions);
     args.kv_start_offset = ints(&b->kv_start);
     args.cache_rows_offset = ints(&b->cache_batch_idx);
@@ -98,7 +66,7 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.stats_offset = place(call, partials->stats_offset);
     args.stats_stride = (cl_long)(partials->stats_bytes / sizeof(float));
     args.list_offset = place(call, partials->list_offset);
-    args.pages = make_page_args(a, b->num_page_indices);
+    args.pages = clfd_make_page_args(a, b->num_page_indices);
     args.split = make_split_args(plan, call);
     args.partial_slots = (cl_int)s->grid_splits;
     args.num_kv_heads = (cl_int)a->num_kv_heads;
@@ -132,11 +100,11 @@ merge_args clfd_make_merge_args(const clfd_plan *plan, const clfd_decode_call *c
     args.o_offset = place(call, partials->o_offset);
     args.stat0_offset = place(call, partials->stats_offset);
     args.stat1_offset = args.stat0_offset + (cl_long)(partials->stats_bytes / sizeof(float));
-    args.out_offset = elements(&b->out, clfd_type_size(a->out_type));
+    args.out_offset = clfd_offset(&b->out, clfd_type_size(a->out_type));
     args.out_batch = a->out_strides.batch, args.out_token = a->out_strides.token, args.out_head = a->out_strides.head;
-    args.sinks_offset = elements(&b->sinks, sizeof(float));
+    args.sinks_offset = clfd_offset(&b->sinks, sizeof(float));
     args.list_offset = place(call, partials->list_offset);
-    args.stats.lse_offset = elements(&b->lse, sizeof(float));
+    args.stats.lse_offset = clfd_offset(&b->lse, sizeof(float));
     args.stats.has_lse = b->lse.kind != CLFD_BUFFER_NONE;
     args.num_rows = (cl_int)(b->batch * a->q_len * a->num_q_heads);
     args.q_len = (cl_int)a->q_len;

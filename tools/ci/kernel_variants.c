@@ -4,6 +4,7 @@
  *
  *     kernel_variants [sub_groups]     sub_groups: also the rows that need them
  */
+#include "plan/append.h"
 #include "plan/check.h"
 #include "plan/describe.h"
 #include <stdio.h>
@@ -23,6 +24,36 @@ static const clfd_attention problems[] = {
     {.num_q_heads = 7, .num_kv_heads = 1, .head_dim = 192, .head_dim_v = 128, .q_type = F32, .k_type = F16},
     {.num_q_heads = 2, .head_dim = 104, .q_type = F16, .k_alignment = 2, .v_alignment = 2, .out_type = F32},
     {.num_q_heads = 16, .num_kv_heads = 1, .head_dim = 576, .head_dim_v = 512, .v_from_k = 1, .q_type = F16},
+};
+
+/* Caches, and what is appended to them. */
+static const struct {
+    clfd_attention cache;
+    clfd_append append;
+} appends[] = {
+    {{.head_dim = 128, .q_type = F16}, {.rope = CLFD_ROPE_NEOX, .rope_q = 1}},
+    {{.head_dim = 80, .q_type = F32, .k_type = BF16}, {.rope = CLFD_ROPE_GPTJ, .rotary_dim = 20}},
+    {{.head_dim = 128,
+      .q_type = BF16,
+      .k_type = CLFD_TYPE_INT8,
+      .v_type = CLFD_TYPE_INT4,
+      .k_quant = {.group = 32, .zeros = 1},
+      .v_quant = {.scale_type = F16},
+      .paging = CLFD_PAGING_TABLE,
+      .page_size = 16,
+      .num_pages = 1},
+     {.rope = CLFD_ROPE_NONE}},
+    {{.head_dim = 64,
+      .q_type = F16,
+      .k_type = CLFD_TYPE_FP8_E4M3,
+      .v_type = CLFD_TYPE_FP8_E5M2,
+      .paging = CLFD_PAGING_CSR,
+      .page_size = 5,
+      .num_pages = 1},
+     {.rope = CLFD_ROPE_NEOX}},
+    {{.head_dim = 64, .q_type = F16, .k_type = CLFD_TYPE_Q8_0, .v_type = CLFD_TYPE_Q4_0}, {.rope = CLFD_ROPE_GPTJ}},
+    {{.head_dim = 576, .head_dim_v = 512, .v_from_k = 1, .q_type = F16},
+     {.rope = CLFD_ROPE_GPTJ, .rotary_start = 512, .rope_q = 1}},
 };
 
 /* Devices as the tuning table tells them apart: one per type. None prefetches: the built-in is for the compiler of the
@@ -59,6 +90,26 @@ static clfd_status print_variants(const clfd_caps *device, const clfd_attention 
     return status;
 }
 
+static clfd_status print_append(const clfd_caps *device, const clfd_attention *cache, const clfd_append *append)
+{
+    clfd_attention attention = *cache;
+    clfd_append complete = *append;
+    char options[1024];
+
+    attention.struct_size = sizeof attention;
+    attention.num_q_heads = 2;
+    attention.max_kv_len = 4096;
+    complete.struct_size = sizeof complete;
+    complete.attention = &attention;
+    const clfd_status status = clfd_complete_append(&complete, &complete, &attention, NULL);
+    if (status != CLFD_SUCCESS)
+        return status;
+    const clfd_append_pieces pieces = clfd_append_cut(device, &complete);
+    clfd_append_options(device, &complete, &pieces, options, sizeof options);
+    printf("append.cl %s\n", options);
+    return CLFD_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     const bool sub_groups = argc > 1 && strcmp(argv[1], "sub_groups") == 0;
@@ -74,6 +125,8 @@ int main(int argc, char **argv)
         device.sub_groups = device.shuffle = sub_groups;
         for (size_t p = 0; status == CLFD_SUCCESS && p < sizeof problems / sizeof problems[0]; p++)
             status = print_variants(&device, &problems[p]);
+        for (size_t a = 0; status == CLFD_SUCCESS && a < sizeof appends / sizeof appends[0]; a++)
+            status = print_append(&device, &appends[a].cache, &appends[a].append);
     }
     if (status != CLFD_SUCCESS)
         fprintf(stderr, "kernel_variants: %s\n", clfd_status_string(status));
