@@ -22,24 +22,13 @@ static const struct sweep_row gpu_rows[] = {
 };
 static const struct sweep_row cpu_rows[] = {{true, 1, 1}, {true, 1, 2}, {true, 1, 4}, {true, 1, 16}};
 
-double bench_median(double *values, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        for (size_t j = i; j > 0 && values[j - 1] > values[j]; j--) {
-            const double value = values[j];
-            values[j] = values[j - 1];
-            values[j - 1] = value;
-        }
-    return count == 0 ? NAN : count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 static bool enqueue(bench_device *device, bench_memory *memory, const read_shape *shape, cl_command_queue queue,
                     cl_event *event, tool_fault *fault)
 {
     const cl_kernel kernel = shape->parts ? device->read_parts : device->read_strided;
     const cl_ulong first = bench_next_copy(memory) / READ_BYTES, count = memory->read_bytes / READ_BYTES;
     const size_t global = shape->local * shape->groups;
-    cl_int code = clSetKernelArg(kernel, 0, sizeof memory->kv, &memory->kv);
+    cl_int code = clSetKernelArg(kernel, 0, sizeof memory->copies, &memory->copies);
 
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, 1, sizeof first, &first);
