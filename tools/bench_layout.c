@@ -6,7 +6,7 @@
 #define ROTATION_CACHES 4
 /* Copies whose visible part is small add up to more; where the memory is the machine's own, to this many times as much at
  * most. */
-#define MAX_HOST_ROTATIONS 4
+#define MAX_HOST_ROTATIONS 8
 #define COPY_ALIGNMENT 4096u
 #define READ_UNIT 16u
 

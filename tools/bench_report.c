@@ -49,7 +49,7 @@ void bench_print(const bench_result *r)
     printf("%s\n", r->problem);
     if (r->plan[0] != '\0')
         printf("  plan    %s\n", r->plan);
-    printf("  bytes   %.2f MiB of K and V, %u copies in turn%s\n", (double)r->read_bytes / (1 << 20), r->num_copies,
+    printf("  bytes   %.2f MiB to read, %u copies in turn%s\n", (double)r->read_bytes / (1 << 20), r->num_copies,
            r->cached ? "; HOT: caches may hold much of them" : "");
     printf("  read    single %10.1f us %8.1f GB/s            steady %10.1f us %8.1f GB/s\n", 1e6 * r->read_single,
            gigabytes(r->read_bytes, r->read_single), 1e6 * r->read_steady, gigabytes(r->read_bytes, r->read_steady));
