@@ -1,6 +1,7 @@
 /* bench.cl - the kernels that `clfd bench` measures against: a plain read, and what fills memory beforehand.
  *
- * Tunable: READ_UNROLL  16-byte loads that a work-item has in flight
+ * Tunables: READ_UNROLL    16-byte loads that a work-item has in flight
+ *           READ_PREFETCH  defined where the device's compiler takes __builtin_prefetch
  */
 #ifndef READ_UNROLL
 #define READ_UNROLL 4
@@ -54,6 +55,31 @@ __kernel void read_parts(const __global uint4 *restrict data, ulong first, ulong
         sum[0] ^= sum[u];
     keep(sum[0], sink);
 }
+
+#ifdef READ_PREFETCH
+/* The same in lines of READ_UNROLL loads, each of which asks for the line that lies `ahead` elements further. */
+__kernel void read_ahead(const __global uint4 *restrict data, ulong first, ulong count, __global uint *sink, ulong ahead)
+{
+    const ulong parts = get_global_size(0), part = get_global_id(0);
+    const __global uint4 *from = data + first;
+    const ulong end = count * (part + 1) / parts;
+    ulong i = count * part / parts;
+    uint4 sum[READ_UNROLL];
+
+    for (int u = 0; u < READ_UNROLL; u++)
+        sum[u] = (uint4)(0);
+    for (; i + READ_UNROLL <= end; i += READ_UNROLL) {
+        __builtin_prefetch((const void *)(ulong)(from + i + ahead));
+        for (int u = 0; u < READ_UNROLL; u++)
+            sum[u] ^= from[i + u];
+    }
+    for (; i < end; i++)
+        sum[0] ^= from[i];
+    for (int u = 1; u < READ_UNROLL; u++)
+        sum[0] ^= sum[u];
+    keep(sum[0], sink);
+}
+#endif
 
 /* 64 random bits for element i of a sequence: splitmix64 (Steele, Lea and Flood, 2014). */
 inline ulong random_bits(ulong i, uint seed)

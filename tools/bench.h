@@ -15,6 +15,7 @@ typedef struct bench_device {
     cl_command_queue steady_queue; /* in order, without profiling, which slows some drivers down */
     cl_program program;
     cl_kernel read_strided, read_parts, fill_random, fill_blocks;
+    cl_kernel read_ahead; /* NULL where the device has no prefetch */
     cl_mem sink;
 } bench_device;
 
@@ -98,8 +99,9 @@ size_t bench_next_copy(bench_memory *memory);
 
 /* How the plain read is launched. */
 typedef struct read_shape {
-    bool parts; /* read_parts; else read_strided */
+    bool parts; /* read_parts, or read_ahead with `ahead`; else read_strided */
     size_t local, groups;
+    cl_ulong ahead; /* elements of 16 bytes to prefetch ahead */
 } read_shape;
 
 /* The fastest launches of the sweep by either clock. */

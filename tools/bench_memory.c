@@ -1,4 +1,6 @@
 #include "bench.h"
+#include "device/caps.h"
+#include "os.h"
 #include "program/embedded.h"
 #include <stdlib.h>
 
@@ -20,22 +22,28 @@ bool bench_open(bench_device *device, const char *spec, tool_fault *fault)
     const char *source = bench_kernels[0].text;
     tool_session *session = &device->session;
     char options[64];
+    clfd_caps caps;
     cl_int code;
 
     *device = (bench_device){0};
     if (!session_open(session, spec, fault))
         return false;
+    /* Which compilers take a prefetch, the library knows. */
+    if (clfd_caps_read(session->device.device, clfd_environment("CLFD_DISABLE"), &caps, NULL) != CLFD_SUCCESS)
+        return fault_failed(fault, "cannot read the capabilities of %s", session->device.name);
     device->steady_queue = clCreateCommandQueue(session->context, session->device.device, 0, &code);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clCreateCommandQueue");
     device->program = clCreateProgramWithSource(session->context, 1, &source, &bench_kernels[0].bytes, &code);
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -DREAD_UNROLL=%d", READ_UNROLL);
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DREAD_UNROLL=%d%s", READ_UNROLL,
+             caps.prefetch ? " -DREAD_PREFETCH" : "");
     if (code == CL_SUCCESS)
         code = clBuildProgram(device->program, 1, &session->device.device, options, NULL, NULL);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clBuildProgram(bench.cl)");
     return create_kernel(device, "read_strided", &device->read_strided, fault) &&
            create_kernel(device, "read_parts", &device->read_parts, fault) &&
+           (!caps.prefetch || create_kernel(device, "read_ahead", &device->read_ahead, fault)) &&
            create_kernel(device, "fill_random", &device->fill_random, fault) &&
            create_kernel(device, "fill_blocks", &device->fill_blocks, fault) &&
            session_buffer(session, "the sink", sizeof(cl_uint), NULL, &device->sink, fault);
@@ -43,7 +51,8 @@ bool bench_open(bench_device *device, const char *spec, tool_fault *fault)
 
 void bench_close(bench_device *device)
 {
-    cl_kernel kernels[] = {device->read_strided, device->read_parts, device->fill_random, device->fill_blocks};
+    cl_kernel kernels[] = {device->read_strided, device->read_parts, device->read_ahead, device->fill_random,
+                           device->fill_blocks};
 
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (kernels[i] != NULL)
