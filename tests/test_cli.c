@@ -103,18 +103,21 @@ START_TEST(malformed_arguments_exit_2)
         {"run --q a.npy --k b.npy --v c.npy --tolerance -1", "--tolerance is -1"},
         {"run --q a.npy --k b.npy --v c.npy --out same.npy --lse same.npy", "same.npy"},
         {"run --type f64", "--type is 'f64'"},
-        {"run --window 4", "--window is not implemented yet"},
-        {"run --softcap 4", "--softcap is not implemented yet"},
-        {"run --alibi a.npy", "--alibi is not implemented yet"},
-        {"run --sinks a.npy", "--sinks is not implemented yet"},
-        {"run --mask a.npy", "--mask is not implemented yet"},
-        {"run --bias a.npy", "--bias is not implemented yet"},
-        {"run --block-table a.npy", "--block-table is not implemented yet"},
-        {"run --page-size 16", "--page-size is not implemented yet"},
+        {"run --window 0", "--window is 0; it must be 1 to"},
+        {"run --q a.npy --k b.npy --v c.npy --softcap 0", "--softcap is 0; it must be positive"},
+        {"run --q a.npy --k b.npy --v c.npy --mask m.npy --tree-mask t.npy",
+         "--mask and --tree-mask exclude each other"},
+        {"run --q a.npy --k b.npy --v c.npy --page-indptr p.npy", "--page-indptr is given without --block-table"},
+        {"run --q a.npy --k b.npy --v c.npy --csr", "--csr is given without --page-size"},
+        {"run --q a.npy --k b.npy --v c.npy --page-seed 4", "--page-seed is given without --page-size"},
+        {"run --q a.npy --k b.npy --v c.npy --block-table t.npy --csr", "--csr and --block-table exclude each other"},
+        {"run --q a.npy --k b.npy --v c.npy --kv-group 32", "--kv-group is given without --kvtype"},
+        {"run --q a.npy --k b.npy --v c.npy --kv-zeros", "--kv-zeros is given without --kvtype"},
+        {"run --page-size 0", "--page-size is 0; it must be 1 to"},
         {"verify --problems 0", "--problems is 0"},
         {"verify --max-programs x", "--max-programs is 'x'"},
         {"bench b1 hq8 d128", "lacks kv"},
-        {"bench 'b1 hq8 d128 kv64 page=16'", "'page=16' is not implemented yet"},
+        {"bench 'b1 hq8 d128 kv64 page=none'", "page=none is 'none'; it must be a whole number"},
         {"bench --repeats 19", "--repeats is 19"},
         {"bench --json --csv -", "cannot both go to standard output"},
     };
@@ -136,9 +139,10 @@ START_TEST(help_lists_every_option_of_a_verb)
     } cases[] = {
         {"devices", "--json --device"},
         {"run",
-         "--q --k --v --v-from-k --kv-lens --alibi --sinks --mask --bias --block-table --scale --causal --window "
-         "--softcap --type --out-type --partial --splits --split-tokens --page-size --out --lse --expect "
-         "--expect-lse --tolerance --json --device"},
+         "--q --k --v --v-from-k --kv-lens --alibi --sinks --mask --tree-mask --bias --query-positions --kv-start "
+         "--cache-batch-idx --shared-kv --block-table --page-indptr --page-size --page-seed --csr --kvtype --kv-group "
+         "--kv-zeros --scale --causal --window --softcap --type --out-type --partial --splits --split-tokens --out "
+         "--lse --expect --expect-lse --tolerance --status --json --device"},
         {"verify", "--problems --seed --start --max-programs --tuning --json --device"},
         {"bench", "--roofline-only --repeats --tuning --json --csv --device"},
     };
@@ -224,32 +228,81 @@ START_TEST(devices_json_names_everything_and_its_spec_selects_the_device)
 }
 END_TEST
 
+/* Runs a golden case with options, in which @ stands for the folder of the case, and compares with its arrays. */
+static void run_golden(const char *name, const char *options)
+{
+    char inputs[LINE_BYTES], line[LINE_BYTES];
+    size_t used = 0;
+
+    for (const char *c = options; *c != '\0'; c++)
+        used += (size_t)snprintf(line + used, sizeof line - used, *c == '@' ? "%s/%s" : "%.1s",
+                                 *c == '@' ? TEST_GOLDEN : c, name);
+    line[used] = '\0';
+    run("run %s --expect %s/%s/out.npy --expect-lse %s/%s/lse.npy %s", golden_inputs(name, inputs), TEST_GOLDEN, name,
+        TEST_GOLDEN, name, line);
+    ck_assert_msg(ended_with == 0, "%s %s: %s", name, options, err);
+}
+
+/* test_golden runs all of them; these are the options of the command line. */
 START_TEST(golden_cases_come_out_within_the_tolerance)
 {
     static const struct {
         const char *name, *options;
     } cases[] = {
-        {"mha_f32_d64", ""},
-        {"gqa4_f16_d128", "--partial mlo --splits 7"},
-        {"mqa71_f16_d64", ""},
-        {"gqa7_bf16_d128", "--type bf16"},
-        {"spec5_f16_d128", "--split-tokens 16"},
-        {"d80_f16", ""},
-        {"d96_f16", ""},
-        {"d112_f16", ""},
-        {"ragged_f16_d128", "--splits 4"},
-        {"hot_f32_d128", "--tolerance 2e-3"},
-        {"mla_f16_576_512", "--scale 0.07216878364870323"},
-        {"causal_short_f16_d64", ""},
+        {"gqa4_f16_d128", "--causal --out-type f32 --partial mlo --splits 7"},
+        {"gqa7_bf16_d128", "--causal --type bf16"},
+        {"spec5_f16_d128", "--causal --split-tokens 16 --page-size 48 --page-seed 7"},
+        {"hot_f32_d128", "--causal --tolerance 2e-3"},
+        {"mla_f16_576_512", "--causal --scale 0.07216878364870323"},
+        {"window128_f16_d128", "--causal --window 128"},
+        {"window_spec5_f16_d64", "--causal --window 16 --page-size 16 --csr --status"},
+        {"softcap50_f16_d256", "--causal --softcap 50"},
+        {"alibi_f32_d64", "--causal --alibi @/alibi_slopes.npy"},
+        {"sinks_window_bf16_d64", "--causal --window 128 --sinks @/sinks.npy --type bf16 --page-size 1"},
+        {"tree_mask_f16_d128", "--mask @/mask.npy"},
+        {"sinks_empty_f32_d64", "--sinks @/sinks.npy"},
+        {"gqa4_f16_d128", "--kvtype f32 --tolerance 1e-3"},
     };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        run_golden(cases[i].name, cases[i].options);
+}
+END_TEST
+
+/* Without --tolerance rounding to the type of the output is no error; with one it is. */
+START_TEST(default_tolerance_allows_the_rounding_of_the_output)
+{
     char inputs[LINE_BYTES];
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        run("run %s --causal --out-type f32 --expect %s/%s/out.npy --expect-lse %s/%s/lse.npy %s",
-            golden_inputs(cases[i].name, inputs), TEST_GOLDEN, cases[i].name, TEST_GOLDEN, cases[i].name,
-            cases[i].options);
-        ck_assert_msg(ended_with == 0, "%s: %s", cases[i].name, err);
+    run_golden("gqa7_bf16_d128", "--causal --type bf16 --out-type bf16");
+    run("run %s --causal --type bf16 --expect %s/gqa7_bf16_d128/out.npy --tolerance 1e-4",
+        golden_inputs("gqa7_bf16_d128", inputs), TEST_GOLDEN);
+    expect(1, "the tolerance is 0.0001");
+}
+END_TEST
+
+/* The error against unquantised K and V stands beside the comparison, and grows as bits get fewer. */
+START_TEST(kvtype_reports_the_error_against_unquantised_arrays)
+{
+    static const char *const types[] = {"q8_0", "int4 --kv-group 32", "q4_0", "int8,int4 --kv-zeros"};
+    char inputs[LINE_BYTES];
+    double errors[4];
+
+    for (size_t i = 0; i < 4; i++) {
+        run("run %s --kvtype %s --out-type f32 --json", golden_inputs("gqa4_f16_d128", inputs), types[i]);
+        expect_success();
+        cJSON *const report = cJSON_Parse(out), *const error = cJSON_GetObjectItem(report, "unquantised");
+        errors[i] = cJSON_GetNumberValue(cJSON_GetObjectItem(error, "rms_error"));
+        ck_assert_msg(errors[i] > 1e-5 && errors[i] < 0.02, "%s: rms error %g", types[i], errors[i]);
+        ck_assert_double_ge(cJSON_GetNumberValue(cJSON_GetObjectItem(error, "max_error")), errors[i]);
+        cJSON_Delete(report);
     }
+    ck_assert_double_lt(4 * errors[0], errors[1]);
+    ck_assert_double_lt(4 * errors[0], errors[2]);
+    run("run %s --kvtype q6_k", golden_inputs("gqa4_f16_d128", inputs));
+    expect(2, "--kvtype is 'q6_k'");
+    run("run %s --kvtype q8_0", golden_inputs("d80_f16", inputs));
+    expect(1, "the head dim is 80; in q8_0 it must be a multiple of 32");
 }
 END_TEST
 
@@ -361,10 +414,10 @@ START_TEST(rows_without_keys_are_exactly_zero_and_minus_infinity)
 }
 END_TEST
 
-/* Writes an f4 array of zeros. */
-static void write_zeros(const char *name, uint32_t num_dims, const uint64_t *shape)
+/* Writes an array of 4-byte elements: `values`, or zeros. */
+static void write_array(const char *name, char kind, uint32_t num_dims, const uint64_t *shape, const int32_t *values)
 {
-    npy_array array = {.kind = 'f', .item_bytes = 4, .num_dims = num_dims, .count = 1};
+    npy_array array = {.kind = kind, .item_bytes = 4, .num_dims = num_dims, .count = 1};
     tool_fault fault = {EXIT_CODE_OK, ""};
     output_file output;
     char path[128];
@@ -374,12 +427,46 @@ static void write_zeros(const char *name, uint32_t num_dims, const uint64_t *sha
         array.count *= shape[i];
     }
     array.data = calloc(array.count, array.item_bytes);
+    ck_assert_ptr_nonnull(array.data);
+    if (values != NULL)
+        memcpy(array.data, values, array.count * sizeof values[0]);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     ck_assert(output_open(&output, path, &fault) && npy_write(&output, &array, &fault) &&
               output_close(&output, &fault) && output_commit(&output, &fault));
     output_discard(&output);
     npy_free(&array);
 }
+
+/* Tables that name no page, and rows that there are not: --status lists the flags, without it they are warnings. */
+START_TEST(status_word_names_what_was_hidden)
+{
+    static const int32_t entries[] = {1, 9, 0, 1}, rows[] = {0, 7}, five[] = {5, 300};
+    const char *const arrays = "--q %s/q.npy --k %s/k.npy --v %s/v.npy";
+    char inputs[LINE_BYTES];
+
+    write_array("q.npy", 'f', 4, (const uint64_t[]){2, 1, 2, 8}, NULL);
+    write_array("k.npy", 'f', 4, (const uint64_t[]){2, 4, 1, 8}, NULL);
+    write_array("v.npy", 'f', 4, (const uint64_t[]){2, 4, 1, 8}, NULL);
+    write_array("table.npy", 'i', 2, (const uint64_t[]){2, 2}, entries);
+    write_array("rows.npy", 'i', 1, (const uint64_t[]){2}, rows);
+    write_array("lens.npy", 'i', 1, (const uint64_t[]){2}, five);
+    snprintf(inputs, sizeof inputs, arrays, folder, folder, folder);
+    run("run %s --block-table %s/table.npy --status", inputs, folder);
+    expect_success();
+    ck_assert_ptr_nonnull(strstr(out, "\nstatus     page"));
+    ck_assert_str_eq(err, "");
+    run("run %s --cache-batch-idx %s/rows.npy --status --json", inputs, folder);
+    expect_success();
+    ck_assert_ptr_nonnull(strstr(out, "\"status\":\t[\"cache_row\"]"));
+    run("run %s --cache-batch-idx %s/rows.npy", inputs, folder);
+    expect(0, "clfd: warning: a cache_batch_idx names no cache row");
+    run("run %s --status", inputs);
+    expect_success();
+    ck_assert_ptr_nonnull(strstr(out, "\nstatus     no flag"));
+    run("run %s --kv-lens %s/lens.npy", inputs, folder);
+    expect(0, "clfd: warning: --kv-lens[0] is 5; 2 such lengths are clamped to 0 to 4");
+}
+END_TEST
 
 START_TEST(arrays_that_do_not_fit_together_exit_1)
 {
@@ -398,9 +485,9 @@ START_TEST(arrays_that_do_not_fit_together_exit_1)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_zeros("q.npy", 4, cases[i].q);
-        write_zeros("k.npy", 4, cases[i].k);
-        write_zeros("v.npy", 4, cases[i].v);
+        write_array("q.npy", 'f', 4, cases[i].q, NULL);
+        write_array("k.npy", 'f', 4, cases[i].k, NULL);
+        write_array("v.npy", 'f', 4, cases[i].v, NULL);
         run("run --q %s/q.npy --k %s/k.npy --v %s/v.npy --out %s/out.npy", folder, folder, folder, folder);
         expect(1, cases[i].fragment);
         ck_assert_msg(!exists("out.npy"), "an output was written");
@@ -504,6 +591,7 @@ START_TEST(bench_writes_json_and_csv)
     static const char *const numbers[] = {"read_single_us", "read_steady_us", "single_us",      "steady_us",
                                           "single_gbs",     "steady_gbs",     "single_percent", "steady_percent",
                                           "split_us",       "host_us"};
+    static const char *const parts[] = {"prefix_us", "suffix_us", "combine_us"};
     char text[4096];
     cJSON *report;
 
@@ -520,6 +608,15 @@ START_TEST(bench_writes_json_and_csv)
     read_text("bench.csv", text, sizeof text);
     ck_assert_int_eq(strncmp(text, "problem,plan,read_bytes,", 24), 0);
     ck_assert_ptr_nonnull(strstr(text, "\nb2 q1 hq2 hkv1 d64 kv256 f32 ragged=1..256,decode_"));
+    run("bench b2 hq2 d64 kv64 kvtype=q8_0 page=16 prefix=128 --json");
+    expect_success();
+    report = cJSON_Parse(out);
+    result = cJSON_GetArrayItem(cJSON_GetObjectItem(report, "results"), 0);
+    /* The prefix once, and 2 suffixes, of 2 heads' K and V in 2 blocks of 34 bytes. */
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(result, "read_bytes")), (128 + 2 * 64) * 2 * 2 * 68);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        ck_assert_msg(cJSON_GetNumberValue(cJSON_GetObjectItem(result, parts[i])) > 0, "%s is not above 0", parts[i]);
+    cJSON_Delete(report);
     run("bench --roofline-only hq2 d64 kv256");
     expect_success();
     ck_assert_ptr_null(strstr(out, "decode"));
@@ -537,11 +634,14 @@ int main(void)
         unknown_device_exits_1_and_names_the_candidates,
         devices_json_names_everything_and_its_spec_selects_the_device,
         golden_cases_come_out_within_the_tolerance,
+        default_tolerance_allows_the_rounding_of_the_output,
+        kvtype_reports_the_error_against_unquantised_arrays,
         value_from_key_equals_the_same_value_given,
         outputs_appear_together_or_not_at_all,
         two_outputs_cannot_be_one_file_by_another_name,
         written_files_have_the_shape_and_type_asked_for,
         rows_without_keys_are_exactly_zero_and_minus_infinity,
+        status_word_names_what_was_hidden,
         arrays_that_do_not_fit_together_exit_1,
         types_come_from_the_arrays_or_from_the_option,
         exceeded_tolerance_exits_1_names_the_element_and_still_writes,

@@ -1,17 +1,22 @@
 /* The golden cases: attention computed elsewhere in double precision and stored as arrays. Every case of manifest.json
- * that needs no more than the library has so far, through the kernels and through the reference. */
-#include "npy.h"
-#include "support/attention.h"
-#include "support/compare.h"
+ * through the kernels and through the reference, as it lies, and cut into shuffled pages. */
+#include "compare.h"
+#include "run.h"
 #include "support/suite.h"
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUM_CASES = 12, MAX_BATCH = 8 };
+enum { NUM_CASES = 20, PATH_BYTES = 512 };
+
+/* Absolute; hot cases have scores in the hundreds. */
+#define TOLERANCE 1e-4
+#define HOT_TOLERANCE 2e-3
 
 static cJSON *manifest;
+static tool_session session;
 
 static void read_manifest(void)
 {
@@ -46,175 +51,221 @@ static double number(const cJSON *entry, const char *key)
     return value->valuedouble;
 }
 
-static uint32_t count_of(const cJSON *entry, const char *key) { return (uint32_t)number(entry, key); }
-
 static bool flag(const cJSON *entry, const char *key)
 {
-    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, key)) != 0;
+    const cJSON *const value = cJSON_GetObjectItemCaseSensitive(entry, key);
+
+    ck_assert_msg(cJSON_IsBool(value), "manifest.json: %s is no boolean", key);
+    return cJSON_IsTrue(value) != 0;
 }
 
-static const char *name_of(const cJSON *entry)
+static const char *text(const cJSON *entry, const char *key)
 {
-    const char *const name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "name"));
+    const char *const value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, key));
 
-    ck_assert_ptr_nonnull(name);
-    return name;
+    ck_assert_msg(value != NULL, "manifest.json: %s is no string", key);
+    return value;
 }
 
-static bool needs_more(const cJSON *entry)
+static bool is_named(const cJSON *entry, const char *start)
 {
-    return number(entry, "window") > 0.0 || number(entry, "softcap") > 0.0 || flag(entry, "alibi") ||
-           flag(entry, "sinks") || flag(entry, "mask");
+    return strncmp(text(entry, "name"), start, strlen(start)) == 0;
 }
 
-static clfd_type type_of(const cJSON *entry)
+/* How a case is run. */
+typedef struct golden_form {
+    uint32_t page_size; /* 0: as it lies */
+    bool csr, v_from_k;
+    uint64_t split_tokens;
+    const char *tuning;
+} golden_form;
+
+/* The case as the tool would be given it on its command line. */
+static run_input load(const cJSON *entry, const golden_form *form)
 {
-    const char *const name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "dtype"));
-
-    for (clfd_type type = CLFD_TYPE_F32; name != NULL && type <= CLFD_TYPE_BF16; type++)
-        if (strcmp(name, clfd_type_name(type)) == 0)
-            return type;
-    ck_abort_msg("manifest.json: %s has no known dtype", name_of(entry));
-    return CLFD_TYPE_DEFAULT;
-}
-
-/* kv_lens: room for MAX_BATCH lengths that live as long as the problem. */
-static attention_problem describe(const cJSON *entry, int32_t *kv_lens)
-{
-    const cJSON *const lens = cJSON_GetObjectItemCaseSensitive(entry, "kv_lens");
-    const uint32_t batch = count_of(entry, "batch");
-
-    ck_assert_uint_le(batch, MAX_BATCH);
-    ck_assert_int_eq(cJSON_GetArraySize(lens), (int)batch);
-    for (uint32_t b = 0; b < batch; b++)
-        kv_lens[b] = cJSON_GetArrayItem(lens, (int)b)->valueint;
-    return (attention_problem){
-        .attention = {.max_batch = batch,
-                      .q_len = count_of(entry, "q_len"),
-                      .num_q_heads = count_of(entry, "num_q_heads"),
-                      .num_kv_heads = count_of(entry, "num_kv_heads"),
-                      .head_dim = count_of(entry, "head_dim"),
-                      .head_dim_v = count_of(entry, "head_dim_v"),
-                      .q_type = type_of(entry),
-                      .out_type = CLFD_TYPE_F32,
-                      .max_kv_len = count_of(entry, "kv_capacity"),
-                      .scale = (float)number(entry, "scale"),
-                      .causal = flag(entry, "causal")},
-        .kv_lens = kv_lens,
-        .hot = strncmp(name_of(entry), "hot", 3) == 0,
+    const struct {
+        run_operand operand;
+        bool wanted;
+        const char *name;
+    } files[] = {
+        {RUN_Q, true, "q"},
+        {RUN_K, true, "k"},
+        {RUN_V, !form->v_from_k, "v"},
+        {RUN_KV_LENS, true, "kv_lens"},
+        {RUN_ALIBI, flag(entry, "alibi"), "alibi_slopes"},
+        {RUN_SINKS, flag(entry, "sinks"), "sinks"},
+        {RUN_MASK, flag(entry, "mask"), "mask"},
     };
+    const double window = number(entry, "window"), softcap = number(entry, "softcap");
+    static char paths[sizeof files / sizeof files[0]][PATH_BYTES];
+    run_options options = {.v_from_k = form->v_from_k ? (uint64_t)number(entry, "head_dim_v") : RUN_NOT_GIVEN,
+                           .num_splits = RUN_NOT_GIVEN,
+                           .split_tokens = form->split_tokens,
+                           .window = window > 0 ? (uint64_t)window : RUN_NOT_GIVEN,
+                           .page_size = RUN_NOT_GIVEN,
+                           .page_seed = RUN_NOT_GIVEN,
+                           .kv_group = RUN_NOT_GIVEN,
+                           .scale = number(entry, "scale"),
+                           .softcap = softcap > 0 ? softcap : (double)NAN,
+                           .tolerance = (double)NAN,
+                           .causal = flag(entry, "causal"),
+                           .out_type = CLFD_TYPE_F32,
+                           .type = strcmp(text(entry, "dtype"), "bf16") == 0 ? CLFD_TYPE_BF16 : 0};
+    tool_fault fault = {EXIT_CODE_OK, ""};
+    run_input input;
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i].wanted) {
+            snprintf(paths[i], PATH_BYTES, "%s/%s/%s.npy", TEST_GOLDEN, text(entry, "name"), files[i].name);
+            options.files[files[i].operand] = paths[i];
+        }
+    ck_assert_msg(run_input_load(&options, &input, &fault), "%s", fault.sentence);
+    ck_assert_uint_eq(input.attention.max_batch, (uint32_t)number(entry, "batch"));
+    ck_assert_uint_eq(input.attention.max_kv_len, (uint32_t)number(entry, "kv_capacity"));
+    ck_assert_str_eq(clfd_type_name(input.attention.k_type), text(entry, "dtype"));
+    if (form->page_size > 0)
+        ck_assert_msg(run_cut_pages(&input, form->page_size, 1, form->csr, &fault), "%s", fault.sentence);
+    input.attention.tuning = form->tuning;
+    return input;
 }
 
-/* ---- Its arrays -------------------------------------------------------------------------------------------------- */
-
-static npy_array load(const cJSON *entry, const char *array_name)
+static npy_array read_expected(const cJSON *entry, const char *name)
 {
-    char path[512];
+    char path[PATH_BYTES];
     npy_array array;
-    tool_fault fault = {.exit_code = EXIT_CODE_OK};
+    tool_fault fault = {EXIT_CODE_OK, ""};
 
-    snprintf(path, sizeof path, "%s/%s/%s.npy", TEST_GOLDEN, name_of(entry), array_name);
+    snprintf(path, sizeof path, "%s/%s/%s.npy", TEST_GOLDEN, text(entry, "name"), name);
     ck_assert_msg(npy_read(path, &array, &fault), "%s", fault.sentence);
     return array;
 }
 
-/* The tensors are stored as they lie in a dense buffer. */
-static void load_tensor(const cJSON *entry, const char *array_name, tensor_image *image)
-{
-    npy_array array = load(entry, array_name);
+/* ---- Running it -------------------------------------------------------------------------------------------------- */
 
-    ck_assert_uint_eq(array.count * array.item_bytes, image->bytes);
-    memcpy(image->data, array.data, image->bytes);
-    npy_free(&array);
+static void expect(const cJSON *entry, const golden_form *form, const npy_array *actual, const char *name,
+                   compare_rule rule)
+{
+    const double tolerance = is_named(entry, "hot") ? HOT_TOLERANCE : TOLERANCE;
+    npy_array expected = read_expected(entry, name);
+
+    ck_assert_uint_eq(expected.count, actual->count);
+    ck_assert_mem_eq(expected.shape, actual->shape, actual->num_dims * sizeof actual->shape[0]);
+    const comparison c = compare_array(actual->data, &expected, rule, CLFD_TYPE_DEFAULT, tolerance);
+    ck_assert_msg(c.passed, "%s, pages of %u, splits of %u: %s[%zu] is %.9g instead of %.9g", text(entry, "name"),
+                  form->page_size, (unsigned)form->split_tokens, name, c.worst, c.actual, c.expected);
+    npy_free(&expected);
 }
 
-/* Runs a case as `problem` has it and compares out and lse. */
-static void expect_golden(const cJSON *entry, const attention_problem *problem)
+static void expect_golden(const cJSON *entry, const golden_form *form)
 {
-    attention_call *const call = attention_open(problem);
-    npy_array out = load(entry, "out"), lse = load(entry, "lse");
+    tool_fault fault = {EXIT_CODE_OK, ""};
+    run_input input = load(entry, form);
+    run_result result;
 
-    ck_assert_uint_eq(out.count, call->num_rows * call->complete.head_dim_v);
-    ck_assert_uint_eq(lse.count, call->num_rows);
-    ck_assert(out.item_bytes == sizeof(double) && lse.item_bytes == sizeof(double));
-    load_tensor(entry, "q", &call->images[ATTENTION_Q]);
-    load_tensor(entry, "k", &call->images[ATTENTION_K]);
-    if (!call->complete.v_from_k)
-        load_tensor(entry, "v", &call->images[ATTENTION_V]);
-    attention_run(call);
-    attention_expect(call, out.data, lse.data);
-    attention_expect_reference(call);
-    ASSERT_DOUBLES(call->expected_out, (const double *)out.data, out.count, TOLERANCE_STATE);
-    ASSERT_DOUBLES(call->expected_lse, (const double *)lse.data, lse.count, TOLERANCE_STATE);
-    npy_free(&out);
-    npy_free(&lse);
-    attention_close(call);
+    ck_assert_msg(run_execute(&session, &input, &result, &fault), "%s: %s", text(entry, "name"), fault.sentence);
+    if (form->tuning != NULL)
+        ck_assert_ptr_nonnull(strstr(result.plan, "decode_lanes "));
+    ck_assert_uint_eq(result.status, 0);
+    expect(entry, form, &result.out, "out", COMPARE_ABSOLUTE);
+    expect(entry, form, &result.lse, "lse", COMPARE_LSE);
+    run_result_free(&result);
+    run_input_free(&input);
 }
 
 /* In splits of 50 tokens, then in one. */
-static void expect_golden_in_splits(const cJSON *entry, attention_problem *problem)
+static void expect_golden_in_splits(const cJSON *entry, golden_form form)
 {
-    problem->attention.split_policy = CLFD_SPLIT_TOKENS;
-    problem->attention.split_size = 50;
-    expect_golden(entry, problem);
-    problem->attention.split_size = 10000;
-    expect_golden(entry, problem);
+    form.split_tokens = 50;
+    expect_golden(entry, &form);
+    form.split_tokens = 10000;
+    expect_golden(entry, &form);
 }
 
-START_TEST(cases_match_their_arrays)
+/* Every case in one form; `start`: those whose name begins so. Returns how many. */
+static int expect_all(const char *start, golden_form form)
 {
     const cJSON *entry;
-    int32_t kv_lens[MAX_BATCH];
     int count = 0;
 
     cJSON_ArrayForEach(entry, manifest)
     {
-        if (needs_more(entry))
+        if (!is_named(entry, start))
             continue;
-        attention_problem problem = describe(entry, kv_lens);
-        expect_golden_in_splits(entry, &problem);
+        expect_golden_in_splits(entry, form);
         count++;
     }
-    ck_assert_int_eq(count, NUM_CASES);
+    return count;
+}
+
+START_TEST(cases_match_their_arrays) { ck_assert_int_eq(expect_all("", (golden_form){.page_size = 0}), NUM_CASES); }
+END_TEST
+
+START_TEST(cases_match_from_pages_of_one_token)
+{
+    ck_assert_int_eq(expect_all("", (golden_form){.page_size = 1}), NUM_CASES);
+}
+END_TEST
+
+START_TEST(cases_match_from_pages_of_16_tokens)
+{
+    ck_assert_int_eq(expect_all("", (golden_form){.page_size = 16}), NUM_CASES);
+}
+END_TEST
+
+START_TEST(cases_match_from_pages_of_48_tokens_in_csr_form)
+{
+    ck_assert_int_eq(expect_all("", (golden_form){.page_size = 48, .csr = true}), NUM_CASES);
 }
 END_TEST
 
 START_TEST(mla_matches_its_arrays_with_values_from_keys)
 {
-    const cJSON *entry;
-    int32_t kv_lens[MAX_BATCH];
-    int count = 0;
-
-    cJSON_ArrayForEach(entry, manifest)
-    {
-        if (strncmp(name_of(entry), "mla", 3) != 0)
-            continue;
-        attention_problem problem = describe(entry, kv_lens);
-        problem.attention.v_from_k = 1;
-        expect_golden_in_splits(entry, &problem);
-        count++;
-    }
-    ck_assert_int_eq(count, 1);
+    ck_assert_int_eq(expect_all("mla", (golden_form){.v_from_k = true}), 1);
+    ck_assert_int_eq(expect_all("mla", (golden_form){.v_from_k = true, .page_size = 16}), 1);
 }
 END_TEST
 
-/* Those of head_dim 128 in f16, for which one program serves. */
+/* Those of head_dim 128 in f16. */
 START_TEST(lanes_family_matches_the_arrays)
 {
     const cJSON *entry;
-    int32_t kv_lens[MAX_BATCH];
     int count = 0;
 
     cJSON_ArrayForEach(entry, manifest)
     {
-        if (needs_more(entry) || count_of(entry, "head_dim") != 128 || type_of(entry) != CLFD_TYPE_F16)
+        if (number(entry, "head_dim") != 128 || strcmp(text(entry, "dtype"), "f16") != 0)
             continue;
-        attention_problem problem = describe(entry, kv_lens);
-        problem.attention.tuning = "family=decode_lanes rows=1";
-        expect_golden_in_splits(entry, &problem);
+        expect_golden_in_splits(entry, (golden_form){.tuning = "family=decode_lanes rows=1"});
+        expect_golden_in_splits(entry, (golden_form){.tuning = "family=decode_lanes rows=1", .page_size = 16});
         count++;
     }
-    ck_assert_int_eq(count, 3);
+    ck_assert_int_eq(count, 5);
+}
+END_TEST
+
+START_TEST(reference_matches_the_arrays)
+{
+    const cJSON *entry;
+
+    cJSON_ArrayForEach(entry, manifest)
+    {
+        for (uint32_t page_size = 0; page_size <= 48; page_size += 48) {
+            const golden_form form = {.page_size = page_size, .split_tokens = RUN_NOT_GIVEN};
+            tool_fault fault = {EXIT_CODE_OK, ""};
+            run_input input = load(entry, &form);
+            npy_array expected = read_expected(entry, "out");
+            double *out;
+            ck_assert_msg(run_reference(&input.attention, input.arrays, &out, &fault), "%s", fault.sentence);
+            /* The arrays come from double precision, too; their ALiBi slopes, sinks and scale are those of float. */
+            for (size_t i = 0; i < expected.count; i++)
+                EXPECT(fabs(out[i] - ((const double *)expected.data)[i]) <= 1e-6,
+                       "%s: out[%zu] is %.9g instead of %.9g", text(entry, "name"), i, out[i],
+                       ((const double *)expected.data)[i]);
+            free(out);
+            npy_free(&expected);
+            run_input_free(&input);
+        }
+    }
 }
 END_TEST
 
@@ -222,12 +273,20 @@ int main(void)
 {
     const TTest *const tests[] = {
         cases_match_their_arrays,
+        cases_match_from_pages_of_one_token,
+        cases_match_from_pages_of_16_tokens,
+        cases_match_from_pages_of_48_tokens_in_csr_form,
         mla_matches_its_arrays_with_values_from_keys,
         lanes_family_matches_the_arrays,
+        reference_matches_the_arrays,
     };
-    const int result =
-        run_suite_around("golden", tests, sizeof tests / sizeof tests[0], read_manifest, forget_manifest);
+    tool_fault fault = {EXIT_CODE_OK, ""};
+    int result = 1;
 
-    test_session_close();
+    if (session_open(&session, getenv("CLFD_DEVICE") != NULL ? NULL : "platform=Portable,type=cpu", &fault))
+        result = run_suite_around("golden", tests, sizeof tests / sizeof tests[0], read_manifest, forget_manifest);
+    else
+        fprintf(stderr, "%s\n", fault.sentence);
+    session_close(&session);
     return result;
 }

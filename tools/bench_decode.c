@@ -1,213 +1,222 @@
 #include "bench.h"
-#include "system.h"
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define STEADY_CALLS 200
-#define STEADY_ROUNDS 3
-/* Where one call takes longer than 20 ms, a row of calls is cut to about this long, but not below so many calls. */
-#define SLOW_CALL_SECONDS 0.02
-#define SLOW_ROW_SECONDS 4.0
-#define MIN_STEADY_CALLS 10u
+#define BUFFER(name) offsetof(clfd_buffers, name)
 
-/* What one decode needs beside the memory of its inputs. */
-struct decoder {
-    clfd_plan *plan;
-    cl_mem out, workspace;
-    clfd_buffers buffers;
+/* Where the tensors and tables of a part go in its call. */
+static const size_t tensor_fields[BENCH_TENSORS] = {
+    [BENCH_K] = BUFFER(k),
+    [BENCH_V] = BUFFER(v),
+    [BENCH_K_SCALE] = BUFFER(k_scale),
+    [BENCH_V_SCALE] = BUFFER(v_scale),
+    [BENCH_K_ZERO] = BUFFER(k_zero),
+    [BENCH_V_ZERO] = BUFFER(v_zero),
+    [BENCH_BIAS] = BUFFER(bias),
+    [BENCH_MASK] = BUFFER(mask),
+};
+static const size_t table_fields[BENCH_TABLES] = {
+    [BENCH_KV_LENS] = BUFFER(kv_lens),
+    [BENCH_KV_START] = BUFFER(kv_start),
+    [BENCH_CACHE_BATCH_IDX] = BUFFER(cache_batch_idx),
+    [BENCH_QUERY_POSITIONS] = BUFFER(query_positions),
+    [BENCH_BLOCK_TABLE] = BUFFER(block_table),
+    [BENCH_PAGE_INDPTR] = BUFFER(page_indptr),
+    [BENCH_ALIBI] = BUFFER(alibi),
+    [BENCH_SINKS] = BUFFER(sinks),
 };
 
-static bool open_decoder(bench_device *device, const bench_problem *problem, const char *tuning, bench_memory *memory,
-                         struct decoder *decoder, bench_result *result, tool_fault *fault)
-{
-    clfd_attention attention = problem_attention(problem);
-    clfd_status status;
+static clfd_buffer *field_of(clfd_buffers *buffers, size_t offset) { return (clfd_buffer *)((char *)buffers + offset); }
 
-    attention.tuning = tuning;
+static bool create_merge(bench_device *device, const bench_memory *memory, bench_decoder *decoder, tool_fault *fault)
+{
+    const clfd_merge merge = {.struct_size = sizeof merge,
+                              .max_rows = decoder->rows,
+                              .num_states = 2,
+                              .head_dim_v = memory->parts[0].attention.head_dim_v,
+                              .out_type = CLFD_TYPE_F32};
+    const clfd_status status = clfd_merge_plan_create(device->session.clfd, &merge, &decoder->merge);
+
+    return status == CLFD_SUCCESS ? true : fault_status(fault, status, "clfd_merge_plan_create");
+}
+
+bool bench_decoder_plan(bench_device *device, const bench_memory *memory, const char *tuning, bench_decoder *decoder,
+                        tool_fault *fault)
+{
+    size_t used = 0;
+
+    *decoder = (bench_decoder){.num_stages = memory->num_parts};
     fault_clear(fault);
-    status = clfd_plan_create(device->session.clfd, &attention, &decoder->plan);
-    if (status != CLFD_SUCCESS)
-        return fault_status(fault, status, "clfd_plan_create");
-    snprintf(result->plan, sizeof result->plan, "%s", clfd_plan_describe(decoder->plan));
-    result->workspace_bytes = clfd_plan_workspace_bytes(decoder->plan);
-    if (!session_buffer(&device->session, "out", memory->out_bytes, NULL, &decoder->out, fault) ||
-        !session_buffer(&device->session, "the workspace", result->workspace_bytes, NULL, &decoder->workspace, fault))
+    for (uint32_t s = 0; s < decoder->num_stages; s++) {
+        clfd_attention attention = memory->parts[s].attention;
+        attention.tuning = tuning;
+        const clfd_status status = clfd_plan_create(device->session.clfd, &attention, &decoder->stages[s].plan);
+        if (status != CLFD_SUCCESS)
+            return fault_status(fault, status, "clfd_plan_create");
+        decoder->rows = attention.max_batch * attention.q_len * attention.num_q_heads;
+        if (used < sizeof decoder->plan)
+            used += (size_t)snprintf(decoder->plan + used, sizeof decoder->plan - used, "%s%s", s > 0 ? " + " : "",
+                                     clfd_plan_describe(decoder->stages[s].plan));
+        if (decoder->workspace_bytes < clfd_plan_workspace_bytes(decoder->stages[s].plan))
+            decoder->workspace_bytes = clfd_plan_workspace_bytes(decoder->stages[s].plan);
+    }
+    return decoder->num_stages == 1 || create_merge(device, memory, decoder, fault);
+}
+
+/* Outputs of a stage and the buffers that stay the same for every copy. */
+static bool open_stage(bench_device *device, const bench_memory *memory, bench_decoder *decoder, uint32_t s,
+                       tool_fault *fault)
+{
+    const bench_part *part = &memory->parts[s];
+    clfd_buffers *buffers = &decoder->stages[s].buffers;
+    tool_session *session = &device->session;
+
+    if (!session_buffer(session, "out", memory->out_bytes, NULL, &decoder->stages[s].out, fault) ||
+        (decoder->num_stages > 1 &&
+         !session_buffer(session, "lse", decoder->rows * sizeof(float), NULL, &decoder->stages[s].lse, fault)))
         return false;
-    decoder->buffers = (clfd_buffers){
-        .struct_size = sizeof decoder->buffers,
-        .batch = problem->batch,
+    *buffers = (clfd_buffers){
+        .struct_size = sizeof *buffers,
+        .batch = part->attention.max_batch,
         .q = session_operand(memory->q, 0),
-        .kv_lens = session_operand(memory->kv_lens, 0),
-        .out = session_operand(decoder->out, 0),
+        .out = session_operand(decoder->stages[s].out, 0),
+        .lse = session_operand(decoder->stages[s].lse, 0),
         .workspace = session_operand(decoder->workspace, 0),
     };
-    status = clfd_plan_warmup(decoder->plan, device->session.queue);
-    if (status != CLFD_SUCCESS)
-        return fault_status(fault, status, "clfd_plan_warmup");
-    status =
-        clfd_enqueue_workspace_init(decoder->plan, device->session.queue, &decoder->buffers.workspace, 0, NULL, NULL);
+    for (int t = 0; t < BENCH_TABLES; t++)
+        *field_of(buffers, table_fields[t]) = session_operand(part->tables[t].mem, 0);
+    if (part->attention.paging == CLFD_PAGING_CSR)
+        buffers->num_page_indices = (uint32_t)part->tables[BENCH_BLOCK_TABLE].count;
+    return true;
+}
+
+bool bench_decoder_open(bench_device *device, const bench_memory *memory, bench_decoder *decoder, tool_fault *fault)
+{
+    tool_session *session = &device->session;
+    clfd_status status;
+
+    if (!session_buffer(session, "the workspace", decoder->workspace_bytes, NULL, &decoder->workspace, fault))
+        return false;
+    for (uint32_t s = 0; s < decoder->num_stages; s++) {
+        if (!open_stage(device, memory, decoder, s, fault))
+            return false;
+        status = clfd_plan_warmup(decoder->stages[s].plan, session->queue);
+        if (status != CLFD_SUCCESS)
+            return fault_status(fault, status, "clfd_plan_warmup");
+    }
+    /* The control region is equal for all plans of the context. */
+    status = clfd_enqueue_workspace_init(decoder->stages[0].plan, session->queue, &decoder->stages[0].buffers.workspace,
+                                         0, NULL, NULL);
     if (status != CLFD_SUCCESS)
         return fault_status(fault, status, "clfd_enqueue_workspace_init");
     return true;
 }
 
-static void close_decoder(struct decoder *decoder)
+void bench_decoder_close(bench_decoder *decoder)
 {
-    if (decoder->out != NULL)
-        clReleaseMemObject(decoder->out);
+    for (uint32_t s = 0; s < decoder->num_stages; s++) {
+        if (decoder->stages[s].out != NULL)
+            clReleaseMemObject(decoder->stages[s].out);
+        if (decoder->stages[s].lse != NULL)
+            clReleaseMemObject(decoder->stages[s].lse);
+        clfd_plan_release(decoder->stages[s].plan);
+    }
     if (decoder->workspace != NULL)
         clReleaseMemObject(decoder->workspace);
-    clfd_plan_release(decoder->plan);
-    *decoder = (struct decoder){0};
+    clfd_merge_plan_release(decoder->merge);
+    *decoder = (bench_decoder){0};
 }
 
-/* Points the call at the next copy of K and V. */
-static void rotate(const bench_problem *problem, bench_memory *memory, struct decoder *decoder)
+void bench_decoder_rotate(bench_memory *memory, bench_decoder *decoder)
 {
-    const size_t offset = bench_next_copy(memory);
+    const size_t copy = bench_next_copy(memory);
 
-    decoder->buffers.k = session_operand(memory->kv, offset);
-    decoder->buffers.v = session_operand(problem->v_from_k ? NULL : memory->kv, offset + memory->v_offset);
+    for (uint32_t s = 0; s < decoder->num_stages; s++)
+        for (int t = 0; t < BENCH_TENSORS; t++)
+            if (memory->parts[s].tensors[t].bytes > 0)
+                *field_of(&decoder->stages[s].buffers, tensor_fields[t]) =
+                    session_operand(memory->copies, copy + memory->parts[s].tensors[t].offset);
 }
 
-/* Start of the first launch, end of the last, and how long each took; in seconds. */
-static bool read_events(const cl_event *events, cl_uint count, double *single, double parts[CLFD_MAX_LAUNCHES],
-                        tool_fault *fault)
+/* The state of the prefix takes in that of the rest. */
+static clfd_status enqueue_merge(bench_decoder *decoder, cl_command_queue queue, cl_event *event)
+{
+    clfd_state_buffers states[2] = {{.o = {0}}};
+
+    for (int s = 0; s < 2; s++) {
+        states[s].o = session_operand(decoder->stages[s].out, 0);
+        states[s].lse = session_operand(decoder->stages[s].lse, 0);
+    }
+    return clfd_enqueue_merge_pair(decoder->merge, queue, decoder->rows, &states[0], &states[1], &states[0], 0, NULL,
+                                   event);
+}
+
+bool bench_decoder_enqueue(bench_decoder *decoder, cl_command_queue queue, tool_fault *fault)
+{
+    clfd_status status = CLFD_SUCCESS;
+
+    for (uint32_t s = 0; s < decoder->num_stages; s++) {
+        status = clfd_enqueue_decode(decoder->stages[s].plan, queue, &decoder->stages[s].buffers, 0, NULL, NULL);
+        if (status != CLFD_SUCCESS)
+            return fault_status(fault, status, "clfd_enqueue_decode");
+    }
+    if (decoder->num_stages > 1)
+        status = enqueue_merge(decoder, queue, NULL);
+    return status == CLFD_SUCCESS ? true : fault_status(fault, status, "clfd_enqueue_merge_pair");
+}
+
+/* A launch's event, and which of the times it counts for. */
+struct launch {
+    cl_event event;
+    double *by_kind, *by_part;
+};
+
+static bool read_launches(const struct launch *launches, uint32_t count, bench_times *times, tool_fault *fault)
 {
     cl_ulong first = 0, start = 0, end = 0;
     cl_int code = CL_SUCCESS;
 
-    for (cl_uint i = 0; i < count && code == CL_SUCCESS; i++) {
-        code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    for (uint32_t i = 0; i < count && code == CL_SUCCESS; i++) {
+        const cl_event event = launches[i].event;
+        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
         if (code == CL_SUCCESS)
-            code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+            code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
         first = i == 0 ? start : first;
-        parts[i] = 1e-9 * (double)(end - start);
+        *launches[i].by_kind += 1e-9 * (double)(end - start);
+        *launches[i].by_part += 1e-9 * (double)(end - start);
     }
-    *single = 1e-9 * (double)(end - first);
+    times->single = 1e-9 * (double)(end - first);
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "clGetEventProfilingInfo");
 }
 
-static bool decode_single(bench_device *device, struct decoder *decoder, double *single,
-                          double parts[CLFD_MAX_LAUNCHES], tool_fault *fault)
+bool bench_decoder_time(bench_device *device, bench_decoder *decoder, bench_times *times, tool_fault *fault)
 {
+    const cl_command_queue queue = device->session.queue;
+    struct launch launches[BENCH_MAX_LAUNCHES];
     cl_event events[CLFD_MAX_LAUNCHES];
-    cl_uint count = 0;
+    uint32_t count = 0;
+    cl_uint num_events;
     cl_int code;
-    bool good;
-    const clfd_status status =
-        clfd_enqueue_decode_profiled(decoder->plan, device->session.queue, &decoder->buffers, 0, NULL, events, &count);
-
-    if (status != CLFD_SUCCESS)
-        return fault_status(fault, status, "clfd_enqueue_decode_profiled");
-    code = clFinish(device->session.queue);
-    parts[1] = 0;
-    good = code == CL_SUCCESS ? read_events(events, count, single, parts, fault) : fault_cl(fault, code, "clFinish");
-    for (cl_uint i = 0; i < count; i++)
-        clReleaseEvent(events[i]);
-    return good;
-}
-
-/* A row of calls; host[i] receives the time inside call i. */
-static bool decode_steady(bench_device *device, const bench_problem *problem, bench_memory *memory,
-                          struct decoder *decoder, uint32_t calls, double *seconds, double *host, tool_fault *fault)
-{
-    const double start = system_seconds();
-    cl_int code;
-
-    for (uint32_t i = 0; i < calls; i++) {
-        rotate(problem, memory, decoder);
-        const double before = system_seconds();
-        const clfd_status status =
-            clfd_enqueue_decode(decoder->plan, device->steady_queue, &decoder->buffers, 0, NULL, NULL);
-        host[i] = system_seconds() - before;
-        if (status != CLFD_SUCCESS)
-            return fault_status(fault, status, "clfd_enqueue_decode");
-    }
-    code = clFinish(device->steady_queue);
-    *seconds = (system_seconds() - start) / calls;
-    return code == CL_SUCCESS ? true : fault_cl(fault, code, "clFinish");
-}
-
-/* The single clock: plain read and decode take turns, so that both see the same machine. decoder NULL: the read alone. */
-static bool measure_single(bench_device *device, const bench_problem *problem, bench_memory *memory,
-                           struct decoder *decoder, uint32_t repeats, bench_result *result, tool_fault *fault)
-{
-    const size_t count = repeats;
-    double *values = calloc(4 * count, sizeof values[0]), parts[CLFD_MAX_LAUNCHES];
-    double *read = values, *single = values + count, *split = values + 2 * count, *merge = values + 3 * count;
-    bool good = false;
-
-    if (values == NULL)
-        return fault_failed(fault, "no memory for %u measurements", repeats);
-    for (size_t i = 0; i < count; i++) {
-        if (!roofline_single(device, memory, &result->roofline.single, &read[i], fault))
-            goto done;
-        if (decoder == NULL)
-            continue;
-        rotate(problem, memory, decoder);
-        if (!decode_single(device, decoder, &single[i], parts, fault))
-            goto done;
-        split[i] = parts[0];
-        merge[i] = parts[1];
-    }
-    result->read_single = bench_median(read, count);
-    result->single = bench_median(single, count);
-    result->split = bench_median(split, count);
-    result->merge = bench_median(merge, count);
-    good = true;
-
-done:
-    free(values);
-    return good;
-}
-
-/* The steady clock, likewise in turns. */
-static bool measure_steady(bench_device *device, const bench_problem *problem, bench_memory *memory,
-                           struct decoder *decoder, bench_result *result, tool_fault *fault)
-{
-    const double slowest = fmax(result->single, result->read_single);
-    const uint32_t few = (uint32_t)(SLOW_ROW_SECONDS / fmax(slowest, 1e-3));
-    const uint32_t calls = slowest <= SLOW_CALL_SECONDS ? STEADY_CALLS
-                           : few < MIN_STEADY_CALLS     ? MIN_STEADY_CALLS
-                                                        : few;
-    double read[STEADY_ROUNDS], steady[STEADY_ROUNDS], host[STEADY_ROUNDS * STEADY_CALLS];
-
-    for (uint32_t i = 0; i < STEADY_ROUNDS; i++) {
-        if (!roofline_steady(device, memory, &result->roofline.steady, calls, &read[i], fault))
-            return false;
-        if (decoder != NULL &&
-            !decode_steady(device, problem, memory, decoder, calls, &steady[i], host + i * calls, fault))
-            return false;
-    }
-    result->read_steady = bench_median(read, STEADY_ROUNDS);
-    if (decoder != NULL) {
-        result->steady = bench_median(steady, STEADY_ROUNDS);
-        result->host = bench_median(host, STEADY_ROUNDS * (size_t)calls);
-    }
-    return true;
-}
-
-bool bench_measure(bench_device *device, const bench_problem *problem, const char *tuning, uint32_t repeats,
-                   bool roofline_only, bench_result *result, tool_fault *fault)
-{
-    struct decoder decoder = {0}, *measured = roofline_only ? NULL : &decoder;
-    bench_memory memory = {0};
+    clfd_status status = CLFD_SUCCESS;
     bool good;
 
-    *result = (bench_result){0};
-    problem_print(problem, result->problem);
-    good = bench_allocate(device, problem, &memory, fault) &&
-           (roofline_only || open_decoder(device, problem, tuning, &memory, &decoder, result, fault)) &&
-           roofline_sweep(device, &memory, &result->roofline, fault) &&
-           measure_single(device, problem, &memory, measured, repeats, result, fault) &&
-           measure_steady(device, problem, &memory, measured, result, fault);
-    result->read_bytes = memory.read_bytes;
-    result->num_copies = memory.num_copies;
-    clFinish(device->session.queue);
-    clFinish(device->steady_queue);
-    close_decoder(&decoder);
-    bench_free(&memory);
+    *times = (bench_times){0};
+    for (uint32_t s = 0; s < decoder->num_stages && status == CLFD_SUCCESS; s++) {
+        num_events = 0;
+        status = clfd_enqueue_decode_profiled(decoder->stages[s].plan, queue, &decoder->stages[s].buffers, 0, NULL,
+                                              events, &num_events);
+        for (cl_uint i = 0; i < num_events && status == CLFD_SUCCESS; i++)
+            launches[count++] = (struct launch){events[i], i == 0 ? &times->split : &times->merge, &times->parts[s]};
+    }
+    if (status == CLFD_SUCCESS && decoder->num_stages > 1) {
+        status = enqueue_merge(decoder, queue, &events[0]);
+        if (status == CLFD_SUCCESS)
+            launches[count++] = (struct launch){events[0], &times->merge, &times->combine};
+    }
+    code = clFinish(queue);
+    good = status != CLFD_SUCCESS ? fault_status(fault, status, "enqueueing a measured decode")
+           : code != CL_SUCCESS   ? fault_cl(fault, code, "clFinish")
+                                  : read_launches(launches, count, times, fault);
+    for (uint32_t i = 0; i < count; i++)
+        clReleaseEvent(launches[i].event);
     return good;
 }

@@ -1,18 +1,13 @@
 #include "bench.h"
+#include "device/caps.h"
+#include "os.h"
 #include "program/embedded.h"
-#include "rng.h"
 #include <stdlib.h>
 
 extern const struct clfd_embedded bench_kernels[];
 
-/* What all copies together exceed: four times the last-level cache, or four times 64 MiB where the driver tells less
- * than that (NVIDIA's tells the first level; the L2 of an H200 is 60 MB). */
-#define MIN_ROTATION_BYTES ((uint64_t)256 << 20)
-#define ROTATION_CACHES 4
-#define COPY_ALIGNMENT 4096u
 #define FILL_WORK_ITEMS 65536u
 #define FILL_LOCAL 64u
-#define LENGTH_SEED 1u
 
 static bool create_kernel(bench_device *device, const char *name, cl_kernel *kernel, tool_fault *fault)
 {
@@ -27,29 +22,37 @@ bool bench_open(bench_device *device, const char *spec, tool_fault *fault)
     const char *source = bench_kernels[0].text;
     tool_session *session = &device->session;
     char options[64];
+    clfd_caps caps;
     cl_int code;
 
     *device = (bench_device){0};
     if (!session_open(session, spec, fault))
         return false;
+    /* Which compilers take a prefetch, the library knows. */
+    if (clfd_caps_read(session->device.device, clfd_environment("CLFD_DISABLE"), &caps, NULL) != CLFD_SUCCESS)
+        return fault_failed(fault, "cannot read the capabilities of %s", session->device.name);
     device->steady_queue = clCreateCommandQueue(session->context, session->device.device, 0, &code);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clCreateCommandQueue");
     device->program = clCreateProgramWithSource(session->context, 1, &source, &bench_kernels[0].bytes, &code);
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -DREAD_UNROLL=%d", READ_UNROLL);
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DREAD_UNROLL=%d%s", READ_UNROLL,
+             caps.prefetch ? " -DREAD_PREFETCH" : "");
     if (code == CL_SUCCESS)
         code = clBuildProgram(device->program, 1, &session->device.device, options, NULL, NULL);
     if (code != CL_SUCCESS)
         return fault_cl(fault, code, "clBuildProgram(bench.cl)");
     return create_kernel(device, "read_strided", &device->read_strided, fault) &&
            create_kernel(device, "read_parts", &device->read_parts, fault) &&
+           (!caps.prefetch || create_kernel(device, "read_ahead", &device->read_ahead, fault)) &&
            create_kernel(device, "fill_random", &device->fill_random, fault) &&
+           create_kernel(device, "fill_blocks", &device->fill_blocks, fault) &&
            session_buffer(session, "the sink", sizeof(cl_uint), NULL, &device->sink, fault);
 }
 
 void bench_close(bench_device *device)
 {
-    cl_kernel kernels[] = {device->read_strided, device->read_parts, device->fill_random};
+    cl_kernel kernels[] = {device->read_strided, device->read_parts, device->read_ahead, device->fill_random,
+                           device->fill_blocks};
 
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (kernels[i] != NULL)
@@ -64,123 +67,120 @@ void bench_close(bench_device *device)
     *device = (bench_device){0};
 }
 
-/* Fills a buffer with random elements of a type, on the device. */
-static bool fill(bench_device *device, cl_mem buffer, size_t bytes, clfd_type type, cl_uint seed, tool_fault *fault)
-{
-    static const struct {
-        cl_uint mask, base;
-    } elements[] = {
-        [CLFD_TYPE_F32] = {0x807fffffu, 0x3f000000u},
-        [CLFD_TYPE_F16] = {0x83ff83ffu, 0x38003800u},
-        [CLFD_TYPE_BF16] = {0x807f807fu, 0x3f003f00u},
-    };
-    const cl_ulong words = bytes / sizeof(cl_uint);
-    const size_t global = FILL_WORK_ITEMS, local = FILL_LOCAL;
-    cl_int code = clSetKernelArg(device->fill_random, 0, sizeof buffer, &buffer);
+/* What random elements look like: see bench.cl. */
+typedef struct pattern {
+    cl_uint mask, base;   /* of 32 bits */
+    cl_uint block_halves; /* 0, or the 16-bit halves of a block that begins with an f16 scale */
+} pattern;
 
+static const pattern elements[] = {
+    [CLFD_TYPE_F32] = {0x807fffffu, 0x3f000000u, 0},
+    [CLFD_TYPE_F16] = {0x83ff83ffu, 0x38003800u, 0},
+    [CLFD_TYPE_BF16] = {0x807f807fu, 0x3f003f00u, 0},
+    [CLFD_TYPE_INT8] = {0xffffffffu, 0, 0},
+    [CLFD_TYPE_INT4] = {0xffffffffu, 0, 0},
+    [CLFD_TYPE_FP8_E4M3] = {0x87878787u, 0x30303030u, 0},
+    [CLFD_TYPE_FP8_E5M2] = {0x83838383u, 0x38383838u, 0},
+    [CLFD_TYPE_Q8_0] = {0, 0, 17},
+    [CLFD_TYPE_Q4_0] = {0, 0, 9},
+};
+
+/* Scales of 2^-7 to 2^-6: with int8 codes, values up to +-2. Any byte of a mask is legal; 1 in 256 hides its key. */
+static const pattern scales = {0x007fffffu, 0x3c000000u, 0}, any_bits = {0xffffffffu, 0, 0};
+
+/* Fills bytes of a buffer from an offset on, both multiples of 4 (blocks: of 2), on the device. */
+static bool fill(bench_device *device, cl_mem buffer, size_t offset, size_t bytes, const pattern *look, cl_uint seed,
+                 tool_fault *fault)
+{
+    const bool blocks = look->block_halves > 0;
+    const size_t unit = blocks ? sizeof(cl_ushort) : sizeof(cl_uint), global = FILL_WORK_ITEMS, local = FILL_LOCAL;
+    const cl_kernel kernel = blocks ? device->fill_blocks : device->fill_random;
+    const cl_ulong first = offset / unit, count = (bytes + unit - 1) / unit;
+    const struct {
+        size_t bytes;
+        const void *value;
+    } arguments[] = {
+        {sizeof buffer, &buffer},
+        {sizeof first, &first},
+        {sizeof count, &count},
+        {sizeof(cl_uint), &seed},
+        {sizeof(cl_uint), blocks ? &look->block_halves : &look->mask},
+        {sizeof(cl_uint), &look->base},
+    };
+    cl_int code = CL_SUCCESS;
+
+    for (cl_uint i = 0; i < (blocks ? 5u : 6u) && code == CL_SUCCESS; i++)
+        code = clSetKernelArg(kernel, i, arguments[i].bytes, arguments[i].value);
     if (code == CL_SUCCESS)
-        code = clSetKernelArg(device->fill_random, 1, sizeof words, &words);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(device->fill_random, 2, sizeof(cl_uint), &elements[type].mask);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(device->fill_random, 3, sizeof(cl_uint), &elements[type].base);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(device->fill_random, 4, sizeof seed, &seed);
-    if (code == CL_SUCCESS)
-        code =
-            clEnqueueNDRangeKernel(device->session.queue, device->fill_random, 1, NULL, &global, &local, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clFinish(device->session.queue);
+        code = clEnqueueNDRangeKernel(device->session.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "filling memory");
 }
 
-static size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
-
-/* Draws the lengths of a ragged problem and uploads them. Returns their sum through *tokens. */
-static bool make_lengths(bench_device *device, const bench_problem *problem, bench_memory *memory, uint64_t *tokens,
-                         tool_fault *fault)
+static bool fill_part(bench_device *device, const bench_part *part, cl_mem copies, size_t copy, cl_uint seed,
+                      tool_fault *fault)
 {
-    rng_state rng = rng_start(LENGTH_SEED, 0, 0);
-    cl_int *lengths;
-    bool good;
+    const clfd_attention *a = &part->attention;
+    const pattern *const patterns[BENCH_TENSORS] = {
+        [BENCH_K] = &elements[a->k_type],
+        [BENCH_V] = &elements[a->v_type],
+        [BENCH_K_SCALE] = &scales,
+        [BENCH_V_SCALE] = &scales,
+        [BENCH_K_ZERO] = &elements[CLFD_TYPE_F32],
+        [BENCH_V_ZERO] = &elements[CLFD_TYPE_F32],
+        [BENCH_BIAS] = &elements[a->bias_type == CLFD_TYPE_F16 ? CLFD_TYPE_F16 : CLFD_TYPE_F32],
+        [BENCH_MASK] = &any_bits,
+    };
 
-    *tokens = (uint64_t)problem->batch * problem->kv_len;
-    if (!problem->ragged)
-        return true;
-    lengths = malloc(problem->batch * sizeof lengths[0]);
-    if (lengths == NULL)
-        return fault_failed(fault, "no memory for %u lengths", problem->batch);
-    *tokens = 0;
-    for (uint32_t b = 0; b < problem->batch; b++) {
-        lengths[b] = (cl_int)rng_between(&rng, problem->ragged_low, problem->ragged_high);
-        *tokens += (uint64_t)lengths[b];
-    }
-    good = session_buffer(&device->session, "kv_lens", problem->batch * sizeof lengths[0], lengths, &memory->kv_lens,
-                          fault);
-    free(lengths);
-    return good;
+    for (int t = 0; t < BENCH_TENSORS; t++)
+        if (part->tensors[t].bytes > 0 && !fill(device, copies, copy + part->tensors[t].offset, part->tensors[t].bytes,
+                                                patterns[t], seed * BENCH_TENSORS + (cl_uint)t, fault))
+            return false;
+    return true;
 }
 
-/* Sizes of everything; false where a product does not fit or no copy fits on the device. */
-static bool plan_memory(const bench_device *device, const bench_problem *problem, uint64_t tokens, bench_memory *memory,
-                        tool_fault *fault)
+/* Uploads the tables of a part. */
+static bool upload(bench_device *device, bench_part *part, tool_fault *fault)
 {
-    const clfd_device_info *info = &device->session.device;
-    const double elements = (double)problem->batch * problem->kv_len * problem->num_kv_heads *
-                            ((double)problem->head_dim + problem->head_dim_v);
-    const size_t element = clfd_type_size(problem->kv_type);
-    const uint64_t most =
-        info->max_alloc_bytes < info->memory_bytes / 2 ? info->max_alloc_bytes : info->memory_bytes / 2;
-    const size_t token_bytes = (size_t)problem->num_kv_heads * element;
-    const size_t rows = (size_t)problem->batch * problem->q_len * problem->num_q_heads;
-    size_t k_bytes, v_bytes, wanted = MIN_ROTATION_BYTES;
-
-    if (elements * (double)element > (double)most)
-        return fault_failed(fault, "K and V take %.4g bytes; %s allocates at most %.4g at once",
-                            elements * (double)element, info->name, (double)most);
-    k_bytes = (size_t)problem->batch * problem->kv_len * token_bytes * problem->head_dim;
-    v_bytes = problem->v_from_k ? 0 : k_bytes / problem->head_dim * problem->head_dim_v;
-    memory->v_offset = round_up(k_bytes, COPY_ALIGNMENT);
-    memory->copy_bytes = memory->v_offset + round_up(v_bytes, COPY_ALIGNMENT);
-    memory->read_bytes =
-        (size_t)tokens * token_bytes * (problem->head_dim + (problem->v_from_k ? 0 : problem->head_dim_v));
-    memory->q_bytes = rows * problem->head_dim * clfd_type_size(problem->type);
-    memory->out_bytes = rows * problem->head_dim_v * clfd_type_size(problem->out_type);
-    if (wanted < info->cache_bytes * ROTATION_CACHES)
-        wanted = (size_t)info->cache_bytes * ROTATION_CACHES;
-    memory->num_copies = (uint32_t)(wanted / memory->copy_bytes + 1);
-    /* Never one copy alone, unless the device cannot hold two: a read would find the end of the last one cached. */
-    if (memory->num_copies < 2)
-        memory->num_copies = 2;
-    if (memory->num_copies > most / memory->copy_bytes)
-        memory->num_copies = (uint32_t)(most / memory->copy_bytes);
-    if (memory->num_copies == 0)
-        memory->num_copies = 1;
+    for (int t = 0; t < BENCH_TABLES; t++)
+        if (part->tables[t].data != NULL &&
+            !session_buffer(&device->session, "a table", part->tables[t].count * sizeof(cl_int), part->tables[t].data,
+                            &part->tables[t].mem, fault))
+            return false;
     return true;
 }
 
 bool bench_allocate(bench_device *device, const bench_problem *problem, bench_memory *memory, tool_fault *fault)
 {
-    uint64_t tokens;
-    size_t bytes;
+    const size_t bytes = memory->num_copies * memory->copy_bytes;
+    cl_int code;
 
-    *memory = (bench_memory){0};
-    if (!make_lengths(device, problem, memory, &tokens, fault) || !plan_memory(device, problem, tokens, memory, fault))
+    if (!session_raw_buffer(&device->session, "K and V", bytes, &memory->copies, fault) ||
+        !session_raw_buffer(&device->session, "q", memory->q_bytes, &memory->q, fault) ||
+        !fill(device, memory->q, 0, memory->q_bytes, &elements[problem->type], 0, fault))
         return false;
-    bytes = memory->num_copies * memory->copy_bytes;
-    return session_raw_buffer(&device->session, "K and V", bytes, &memory->kv, fault) &&
-           session_raw_buffer(&device->session, "q", memory->q_bytes, &memory->q, fault) &&
-           fill(device, memory->kv, bytes, problem->kv_type, 1, fault) &&
-           fill(device, memory->q, memory->q_bytes, problem->type, 2, fault);
+    for (uint32_t p = 0; p < memory->num_parts; p++) {
+        if (!upload(device, &memory->parts[p], fault))
+            return false;
+        for (uint32_t c = 0; c < memory->num_copies; c++)
+            if (!fill_part(device, &memory->parts[p], memory->copies, c * memory->copy_bytes, 1 + 2 * c + p, fault))
+                return false;
+    }
+    code = clFinish(device->session.queue);
+    return code == CL_SUCCESS ? true : fault_cl(fault, code, "filling memory");
 }
 
 void bench_free(bench_memory *memory)
 {
-    cl_mem buffers[] = {memory->kv, memory->q, memory->kv_lens};
-
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
-        if (buffers[i] != NULL)
-            clReleaseMemObject(buffers[i]);
+    for (uint32_t p = 0; p < memory->num_parts; p++)
+        for (int t = 0; t < BENCH_TABLES; t++) {
+            free(memory->parts[p].tables[t].data);
+            if (memory->parts[p].tables[t].mem != NULL)
+                clReleaseMemObject(memory->parts[p].tables[t].mem);
+        }
+    if (memory->copies != NULL)
+        clReleaseMemObject(memory->copies);
+    if (memory->q != NULL)
+        clReleaseMemObject(memory->q);
     *memory = (bench_memory){0};
 }
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define NUM_NUMBERS 16
+#define NUM_NUMBERS 20
 /* The first of the numbers below that a plain read alone does not have. */
-#define FIRST_DECODED 6
+#define FIRST_DECODED 7
 
 typedef struct number {
     const char *name;
@@ -20,18 +20,22 @@ static void list_numbers(const bench_result *r, number numbers[NUM_NUMBERS])
     const number all[NUM_NUMBERS] = {
         {"read_bytes", (double)r->read_bytes},
         {"copies", r->num_copies},
+        {"cached", r->cached},
         {"read_single_us", 1e6 * r->read_single},
         {"read_steady_us", 1e6 * r->read_steady},
         {"read_single_gbs", gigabytes(r->read_bytes, r->read_single)},
         {"read_steady_gbs", gigabytes(r->read_bytes, r->read_steady)},
-        {"single_us", 1e6 * r->single},
+        {"single_us", 1e6 * r->times.single},
         {"steady_us", 1e6 * r->steady},
-        {"single_gbs", gigabytes(r->read_bytes, r->single)},
+        {"single_gbs", gigabytes(r->read_bytes, r->times.single)},
         {"steady_gbs", gigabytes(r->read_bytes, r->steady)},
-        {"single_percent", 100 * r->read_single / r->single},
+        {"single_percent", 100 * r->read_single / r->times.single},
         {"steady_percent", 100 * r->read_steady / r->steady},
-        {"split_us", 1e6 * r->split},
-        {"merge_us", 1e6 * r->merge},
+        {"split_us", 1e6 * r->times.split},
+        {"merge_us", 1e6 * r->times.merge},
+        {"prefix_us", r->num_parts > 1 ? 1e6 * r->times.parts[0] : 0},
+        {"suffix_us", r->num_parts > 1 ? 1e6 * r->times.parts[1] : 0},
+        {"combine_us", 1e6 * r->times.combine},
         {"host_us", 1e6 * r->host},
         {"workspace_bytes", (double)r->workspace_bytes},
     };
@@ -45,16 +49,20 @@ void bench_print(const bench_result *r)
     printf("%s\n", r->problem);
     if (r->plan[0] != '\0')
         printf("  plan    %s\n", r->plan);
-    printf("  bytes   %.2f MiB of K and V, %u copies in turn\n", (double)r->read_bytes / (1 << 20), r->num_copies);
+    printf("  bytes   %.2f MiB to read, %u copies in turn%s\n", (double)r->read_bytes / (1 << 20), r->num_copies,
+           r->cached ? "; HOT: caches may hold much of them" : "");
     printf("  read    single %10.1f us %8.1f GB/s            steady %10.1f us %8.1f GB/s\n", 1e6 * r->read_single,
            gigabytes(r->read_bytes, r->read_single), 1e6 * r->read_steady, gigabytes(r->read_bytes, r->read_steady));
     if (r->plan[0] == '\0')
         return;
-    printf("  decode  single %10.1f us %8.1f GB/s  %5.1f %%   steady %10.1f us %8.1f GB/s  %5.1f %%\n", 1e6 * r->single,
-           gigabytes(r->read_bytes, r->single), 100 * r->read_single / r->single, 1e6 * r->steady,
-           gigabytes(r->read_bytes, r->steady), 100 * r->read_steady / r->steady);
-    printf("          split  %10.1f us  merge %8.1f us            host   %10.1f us per enqueue\n", 1e6 * r->split,
-           1e6 * r->merge, 1e6 * r->host);
+    printf("  decode  single %10.1f us %8.1f GB/s  %5.1f %%   steady %10.1f us %8.1f GB/s  %5.1f %%\n",
+           1e6 * r->times.single, gigabytes(r->read_bytes, r->times.single), 100 * r->read_single / r->times.single,
+           1e6 * r->steady, gigabytes(r->read_bytes, r->steady), 100 * r->read_steady / r->steady);
+    printf("          split  %10.1f us  merge %8.1f us            host   %10.1f us per enqueue\n", 1e6 * r->times.split,
+           1e6 * r->times.merge, 1e6 * r->host);
+    if (r->num_parts > 1)
+        printf("          prefix %10.1f us  suffix %7.1f us            merge of both %6.1f us\n",
+               1e6 * r->times.parts[0], 1e6 * r->times.parts[1], 1e6 * r->times.combine);
     printf("          workspace %zu bytes\n", r->workspace_bytes);
 }
 

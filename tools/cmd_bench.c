@@ -35,9 +35,8 @@ static const option_set set = {
         "Measures a plain read of the problem's K and V, then the decode, over copies in turn that exceed the caches.\n"
         "single: device time of one call, median; steady: wall time of 200 calls in a row, per call.\n"
         "Without a PROBLEM a few common ones are measured.\n"
-        "A PROBLEM is one quoted argument, or its words as arguments of their own; b16 starts the next one:\n"
-        "  b16 q1 hq32 hkv8 d128 dv128 kv8192 f16    sizes and the type, f32 f16 or bf16; hq, d and kv are required\n"
-        "  kvtype=TYPE out=TYPE causal v_from_k partial=lse|mlo splits=N tokens=N ragged=LO..HI",
+        "A PROBLEM is one quoted argument, or its words as arguments of their own; b16 starts the next "
+        "one:\n" PROBLEM_HELP,
     .options = options,
     .takes_words = true,
 };

@@ -13,33 +13,32 @@
 struct sweep_row {
     bool parts;
     size_t local, groups_per_unit;
+    cl_ulong ahead; /* 16-byte elements that read_ahead prefetches; 0: read_parts */
 };
 
 static const struct sweep_row gpu_rows[] = {
-    {false, 256, 2},  {false, 256, 4},  {false, 256, 8},  {false, 256, 16}, {false, 256, 32}, {false, 256, 0},
-    {false, 512, 2},  {false, 512, 4},  {false, 512, 8},  {false, 512, 16}, {false, 512, 0},  {false, 1024, 1},
-    {false, 1024, 2}, {false, 1024, 4}, {false, 1024, 8}, {false, 1024, 0}, {false, 128, 16}, {false, 128, 0},
+    {false, 256, 2, 0},  {false, 256, 4, 0},  {false, 256, 8, 0},  {false, 256, 16, 0}, {false, 256, 32, 0},
+    {false, 256, 0, 0},  {false, 512, 2, 0},  {false, 512, 4, 0},  {false, 512, 8, 0},  {false, 512, 16, 0},
+    {false, 512, 0, 0},  {false, 1024, 1, 0}, {false, 1024, 2, 0}, {false, 1024, 4, 0}, {false, 1024, 8, 0},
+    {false, 1024, 0, 0}, {false, 128, 16, 0}, {false, 128, 0, 0},
 };
-static const struct sweep_row cpu_rows[] = {{true, 1, 1}, {true, 1, 2}, {true, 1, 4}, {true, 1, 16}};
+static const struct sweep_row cpu_rows[] = {
+    {true, 1, 1, 0},  {true, 1, 2, 0},  {true, 1, 4, 0},   {true, 1, 16, 0},
+    {true, 1, 1, 32}, {true, 1, 4, 64}, {true, 1, 4, 128}, {true, 1, 16, 128},
+};
 
-double bench_median(double *values, size_t count)
+static cl_kernel kernel_of(const bench_device *device, const read_shape *shape)
 {
-    for (size_t i = 1; i < count; i++)
-        for (size_t j = i; j > 0 && values[j - 1] > values[j]; j--) {
-            const double value = values[j];
-            values[j] = values[j - 1];
-            values[j - 1] = value;
-        }
-    return count == 0 ? NAN : count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    return !shape->parts ? device->read_strided : shape->ahead > 0 ? device->read_ahead : device->read_parts;
 }
 
 static bool enqueue(bench_device *device, bench_memory *memory, const read_shape *shape, cl_command_queue queue,
                     cl_event *event, tool_fault *fault)
 {
-    const cl_kernel kernel = shape->parts ? device->read_parts : device->read_strided;
+    const cl_kernel kernel = kernel_of(device, shape);
     const cl_ulong first = bench_next_copy(memory) / READ_BYTES, count = memory->read_bytes / READ_BYTES;
     const size_t global = shape->local * shape->groups;
-    cl_int code = clSetKernelArg(kernel, 0, sizeof memory->kv, &memory->kv);
+    cl_int code = clSetKernelArg(kernel, 0, sizeof memory->copies, &memory->copies);
 
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, 1, sizeof first, &first);
@@ -47,6 +46,8 @@ static bool enqueue(bench_device *device, bench_memory *memory, const read_shape
         code = clSetKernelArg(kernel, 2, sizeof count, &count);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, 3, sizeof device->sink, &device->sink);
+    if (code == CL_SUCCESS && shape->ahead > 0)
+        code = clSetKernelArg(kernel, 4, sizeof shape->ahead, &shape->ahead);
     if (code == CL_SUCCESS)
         code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &shape->local, 0, NULL, event);
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "launching the plain read");
@@ -104,7 +105,7 @@ static bool try_shape(bench_device *device, bench_memory *memory, const read_sha
 /* Largest work-group that the device takes for the kernel of a shape. */
 static bool find_limit(const bench_device *device, const read_shape *shape, size_t *limit, tool_fault *fault)
 {
-    const cl_kernel kernel = shape->parts ? device->read_parts : device->read_strided;
+    const cl_kernel kernel = kernel_of(device, shape);
     const cl_int code = clGetKernelWorkGroupInfo(kernel, device->session.device.device, CL_KERNEL_WORK_GROUP_SIZE,
                                                  sizeof *limit, limit, NULL);
 
@@ -121,10 +122,12 @@ bool roofline_sweep(bench_device *device, bench_memory *memory, roofline *result
 
     for (size_t i = 0; i < count; i++) {
         const size_t one_pass = memory->read_bytes / READ_BYTES / (rows[i].local * READ_UNROLL) + 1;
-        const read_shape shape = {rows[i].parts, rows[i].local,
-                                  rows[i].groups_per_unit > 0 ? rows[i].groups_per_unit * info->compute_units
-                                                              : one_pass};
+        const read_shape shape = {
+            rows[i].parts, rows[i].local,
+            rows[i].groups_per_unit > 0 ? rows[i].groups_per_unit * info->compute_units : one_pass, rows[i].ahead};
         size_t limit;
+        if (kernel_of(device, &shape) == NULL)
+            continue;
         if (!find_limit(device, &shape, &limit, fault))
             return false;
         if (shape.local > limit || shape.local > info->max_work_group)

@@ -185,8 +185,8 @@ static void warn_of_lengths(const run_input *input)
             first = b;
         }
     if (outside > 0)
-        fprintf(stderr, "clfd: warning: --kv-lens[%zu] is %" PRId32 "%s; lengths are clamped to 0 to %u\n", first,
-                lengths[first], outside > 1 ? ", and not alone" : "", input->attention.max_kv_len);
+        fprintf(stderr, "clfd: warning: --kv-lens[%zu] is %" PRId32 "; %zu such length%s clamped to 0 to %u\n", first,
+                lengths[first], outside, outside == 1 ? " is" : "s are", input->attention.max_kv_len);
 }
 
 bool run_input_load(const run_options *options, run_input *input, tool_fault *fault)

@@ -136,8 +136,9 @@ static void print_text(const run_report *report)
         if (target->path != NULL)
             printf("%-11swritten to %s\n", target->name, target->path);
         if (target->expect != NULL)
-            printf("%-11smax error %.3g, tolerance %.3g: %s\n", target->name, target->comparison.max_error,
-                   report->tolerance, target->comparison.passed ? "passed" : "FAILED");
+            printf("%-11smax error %.3g, tolerance %.3g%s: %s\n", target->name, target->comparison.max_error,
+                   report->tolerance, target->rounded != CLFD_TYPE_DEFAULT ? " and the rounding of the type" : "",
+                   target->comparison.passed ? "passed" : "FAILED");
     }
 }
 
