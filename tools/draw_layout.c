@@ -127,6 +127,12 @@ static void draw_one_buffer(rng_state *rng, const draw_shape *k, const draw_shap
     trial->one_buffer = true;
     trial->k = a->k_strides = stretch(k, per_token, bytes, a->k_type);
     trial->v = a->v_strides = stretch(v, per_token, bytes, a->v_type);
+    if (rng_chance(rng, 15)) {
+        /* One head for all of them. */
+        a->k_strides.head = a->v_strides.head = CLFD_STRIDE_BROADCAST;
+        trial->k.head = trial->v.head = 0;
+        feature_add(&trial->features, FEATURE_BROADCAST);
+    }
     const size_t v_bytes = draw_extent(v, &trial->v) * v_size;
     place[OPERAND_K] =
         draw_placement(rng, v_start + v_bytes, k_size, aligned ? 16 : least_alignment(a->k_type) * least);
