@@ -71,11 +71,10 @@ static bool judge_status(const struct judgement *j)
     return true;
 }
 
-static bool compute_reference(struct judgement *j)
+bool judge_compute_reference(const verify_trial *trial, const verify_images *images, double *out, double *lse,
+                             uint32_t *word, tool_fault *fault)
 {
-    const verify_trial *trial = j->trial;
-    const verify_images *images = j->images;
-    const clfd_logger logger = fault_logger(j->fault);
+    const clfd_logger logger = fault_logger(fault);
     const clfd_host_tensors tensors = {
         .struct_size = sizeof tensors,
         .batch = trial->batch,
@@ -98,13 +97,13 @@ static bool compute_reference(struct judgement *j)
         .v_scale = image_base(trial, images, OPERAND_V_SCALE),
         .k_zero = image_base(trial, images, OPERAND_K_ZERO),
         .v_zero = image_base(trial, images, OPERAND_V_ZERO),
-        .out = j->out,
-        .lse = j->lse,
-        .status = &j->status,
+        .out = out,
+        .lse = lse,
+        .status = word,
     };
     const clfd_status status = clfd_reference_attention(&trial->attention, &tensors, &logger);
 
-    return status == CLFD_SUCCESS ? true : fault_status(j->fault, status, "clfd_reference_attention");
+    return status == CLFD_SUCCESS ? true : fault_status(fault, status, "clfd_reference_attention");
 }
 
 static bool judge_rows(const struct judgement *j)
@@ -138,7 +137,8 @@ bool judge_trial(const verify_trial *trial, const verify_images *images, trial_e
     if (j.out == NULL || j.lse == NULL)
         fault_failed(fault, "no memory for the reference of %zu rows", num_rows);
     else
-        good = compute_reference(&j) && judge_rows(&j) && judge_status(&j);
+        good = judge_compute_reference(trial, images, j.out, j.lse, &j.status, fault) && judge_rows(&j) &&
+               judge_status(&j);
     free(j.out);
     free(j.lse);
     return good;

@@ -4,6 +4,10 @@
 
 #include "verify_view.h"
 
+/* clfd_reference_attention of the images: out, lse and the status word, which is 0 at first. */
+bool judge_compute_reference(const verify_trial *trial, const verify_images *images, double *out, double *lse,
+                             uint32_t *word, tool_fault *fault);
+
 /* What bounds the rows of one KV head of one sequence. */
 typedef struct judge_bounds {
     double key_norm;  /* the largest norm of a visible key */
