@@ -80,6 +80,16 @@ bool draw_page_needed(const verify_trial *trial, const view_keys *needs, uint32_
     return false;
 }
 
+static bool row_is_used(const verify_trial *trial, uint32_t row)
+{
+    uint32_t used;
+
+    for (uint32_t s = 0; s < trial->num_sequences; s++)
+        if (view_cache_row(trial, s, &used) && used == row)
+            return true;
+    return false;
+}
+
 /* Pages of the longest sequence of a row. */
 static uint32_t pages_of_row(const verify_trial *trial, uint32_t row)
 {
@@ -95,7 +105,7 @@ static uint32_t pages_of_row(const verify_trial *trial, uint32_t row)
 /* Takes away a page that some row needs. */
 static void draw_bad_pages(rng_state *rng, verify_trial *trial)
 {
-    static const verify_bad_pages csr[] = {BAD_PAGES_ENTRY, BAD_PAGES_SHORT, BAD_PAGES_CUT};
+    static const verify_bad_pages csr[] = {BAD_PAGES_ENTRY, BAD_PAGES_SHORT, BAD_PAGES_CUT, BAD_PAGES_BEFORE};
     const clfd_attention *a = &trial->attention;
     uint32_t sequence;
     view_keys keys;
@@ -105,6 +115,8 @@ static void draw_bad_pages(rng_state *rng, verify_trial *trial)
         return;
     trial->bad_page = rng_between(rng, keys.first, keys.end - 1) / a->page_size;
     trial->bad_pages = a->paging == CLFD_PAGING_CSR ? PICK(rng, csr) : BAD_PAGES_ENTRY;
+    if (trial->bad_pages == BAD_PAGES_BEFORE && trial->bad_row > 0)
+        trial->bad_pages = BAD_PAGES_SHORT;
     trial->flags |= CLFD_FLAG_PAGE;
 }
 
@@ -118,32 +130,36 @@ static void draw_table(rng_state *rng, verify_trial *trial)
     if (rng_chance(rng, 30))
         a->block_table_stride = trial->block_table_stride = room + rng_below(rng, 5);
     for (uint32_t row = 0; row < trial->num_cache_rows; row++) {
-        trial->row_starts[row] = row * trial->block_table_stride;
+        trial->row_starts[row] = (int64_t)row * trial->block_table_stride;
         trial->row_ends[row] = trial->row_starts[row] + room;
     }
-    trial->num_table_entries = trial->row_ends[trial->num_cache_rows - 1];
+    trial->num_table_entries = (uint32_t)trial->row_ends[trial->num_cache_rows - 1];
 }
 
 /* Rows of their own lengths one after the other; some are longer than need be, and the first need not start at 0. */
 static void draw_csr(rng_state *rng, verify_trial *trial)
 {
-    uint32_t next = rng_below(rng, 3);
+    int64_t next = trial->bad_pages == BAD_PAGES_BEFORE ? -1 - (int64_t)trial->bad_page : rng_below(rng, 3);
 
     for (uint32_t row = 0; row < trial->num_cache_rows; row++) {
         trial->row_starts[row] = next;
+        trial->page_indptr[row] = (int32_t)next;
         next += pages_of_row(trial, row) + (rng_chance(rng, 40) ? rng_below(rng, 4) : 0);
         if (trial->bad_pages == BAD_PAGES_SHORT && trial->bad_row == row)
             next = trial->row_starts[row] + trial->bad_page;
         trial->row_ends[row] = next;
-        trial->page_indptr[row + 1] = (int32_t)next;
     }
-    trial->page_indptr[0] = (int32_t)trial->row_starts[0];
-    trial->num_table_entries = next + rng_below(rng, 3);
+    trial->page_indptr[trial->num_cache_rows] = (int32_t)next;
+    trial->num_table_entries = (next > 0 ? (uint32_t)next : 0) + rng_below(rng, 3);
     if (trial->bad_pages == BAD_PAGES_CUT)
-        trial->num_table_entries = trial->row_starts[trial->bad_row] + trial->bad_page;
+        trial->num_table_entries = (uint32_t)trial->row_starts[trial->bad_row] + trial->bad_page;
     for (uint32_t row = 0; row < trial->num_cache_rows; row++)
         if (trial->row_ends[row] > trial->num_table_entries)
             trial->row_ends[row] = trial->num_table_entries;
+    /* Where neither the row that ends there nor the one that starts there is used. */
+    for (uint32_t row = 0; row <= trial->num_cache_rows; row++)
+        if (!row_is_used(trial, row) && (row == 0 || !row_is_used(trial, row - 1)))
+            trial->page_indptr[row] = (int32_t)rng_bits(rng);
     trial->placements[OPERAND_PAGE_INDPTR] = draw_array(rng, trial->num_cache_rows + 1u, sizeof(int32_t));
 }
 
@@ -161,8 +177,9 @@ static void draw_pages(rng_state *rng, verify_trial *trial)
     trial->placements[OPERAND_BLOCK_TABLE] = draw_array(rng, trial->num_table_entries, sizeof(int32_t));
     draw_needs(trial, needs);
     for (uint32_t row = 0; row < trial->num_cache_rows; row++)
-        for (uint32_t page = 0; trial->row_starts[row] + page < trial->row_ends[row]; page++)
-            needed += draw_page_needed(trial, needs, row, page);
+        for (int64_t entry = trial->row_starts[row]; entry < trial->row_ends[row]; entry++)
+            needed += entry >= 0 && draw_page_needed(trial, needs, row, (uint32_t)(entry - trial->row_starts[row]));
+    needed -= trial->bad_pages == BAD_PAGES_ENTRY;
     trial->shared_pages = needed > 1 && rng_chance(rng, 30);
     a->num_pages = trial->shared_pages ? rng_between(rng, 1, needed - 1) : needed + rng_below(rng, 4);
     a->num_pages = a->num_pages < 1 ? 1 : a->num_pages;

@@ -36,14 +36,14 @@ bool fill_block_table(verify_trial *trial, verify_images *images, tool_fault *fa
         table[entry] = draw_entry(&trial->data, num_pages, true);
     draw_needs(trial, needs);
     for (uint32_t row = 0; row < trial->num_cache_rows; row++)
-        for (uint32_t page = 0; trial->row_starts[row] + page < trial->row_ends[row]; page++) {
-            int32_t *entry = &table[trial->row_starts[row] + page];
-            if (!draw_page_needed(trial, needs, row, page))
+        for (int64_t entry = trial->row_starts[row]; entry < trial->row_ends[row]; entry++) {
+            const uint32_t page = (uint32_t)(entry - trial->row_starts[row]);
+            if (entry < 0 || !draw_page_needed(trial, needs, row, page))
                 continue;
             if (trial->bad_pages == BAD_PAGES_ENTRY && row == trial->bad_row && page == trial->bad_page)
-                *entry = draw_entry(&trial->data, num_pages, false);
+                table[entry] = draw_entry(&trial->data, num_pages, false);
             else
-                *entry = (int32_t)(trial->shared_pages ? rng_below(&trial->data, num_pages) : pages[next++]);
+                table[entry] = (int32_t)(trial->shared_pages ? rng_below(&trial->data, num_pages) : pages[next++]);
         }
     free(pages);
     return true;

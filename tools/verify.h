@@ -81,7 +81,8 @@ typedef enum verify_bad_pages {
     BAD_PAGES_NONE,
     BAD_PAGES_ENTRY, /* one entry lies outside [0, num_pages) */
     BAD_PAGES_SHORT, /* CSR: the row ends there */
-    BAD_PAGES_CUT    /* CSR: the whole table ends there, whatever page_indptr says */
+    BAD_PAGES_CUT,   /* CSR: the whole table ends there, whatever page_indptr says */
+    BAD_PAGES_BEFORE /* CSR: the first row starts before the table, and up to there it has none */
 } verify_bad_pages;
 
 typedef struct verify_trial {
@@ -100,7 +101,7 @@ typedef struct verify_trial {
     uint32_t lengths[TRIAL_MAX_BATCH];
     int32_t query_positions[TRIAL_MAX_BATCH * TRIAL_MAX_Q_LEN]; /* [batch][q_len] */
     /* Pages: the rows of the block table start at row_starts and end at row_ends. */
-    uint32_t row_starts[TRIAL_MAX_ROWS], row_ends[TRIAL_MAX_ROWS];
+    int64_t row_starts[TRIAL_MAX_ROWS], row_ends[TRIAL_MAX_ROWS];
     uint32_t num_table_entries, block_table_stride;
     int32_t page_indptr[TRIAL_MAX_ROWS + 1]; /* as given to the device */
     bool shared_pages;

@@ -101,8 +101,8 @@ bool view_slot_of(const verify_trial *trial, const verify_images *images, uint32
     *slot = (view_slot){row, t};
     if (a->paging == CLFD_PAGING_NONE)
         return true;
-    const uint32_t entry = trial->row_starts[row] + t / a->page_size;
-    if (entry >= trial->row_ends[row] || table[entry] < 0 || (uint32_t)table[entry] >= a->num_pages)
+    const int64_t entry = trial->row_starts[row] + t / a->page_size;
+    if (entry < 0 || entry >= trial->row_ends[row] || table[entry] < 0 || (uint32_t)table[entry] >= a->num_pages)
         return false;
     *slot = (view_slot){(uint32_t)table[entry], t % a->page_size};
     return true;
