@@ -1,17 +1,14 @@
 /* clfd verify - random problems against the double-precision reference. */
 #include "command.h"
-#include "json.h"
 #include "options.h"
 #include "system.h"
-#include "verify.h"
+#include "verify_report.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 
 #define DEFAULT_PROBLEMS 200
 #define DEFAULT_SEED 1
-#define DEFAULT_MAX_PROGRAMS 150
-#define MAX_PRINTED_FAILURES 20
+#define MAX_PROGRAMS 10000 /* each is drawn before the first problem runs, in 0.1 ms */
 
 struct values {
     uint64_t problems, seed, start, max_programs;
@@ -26,7 +23,7 @@ static const option_row options[] = {
     {"--seed", OPTION_COUNT, "S", "seed of the problems; default 1", FIELD(seed), 0, 0},
     {"--start", OPTION_COUNT, "K", "number of the first problem; default 0", FIELD(start), 0, INT64_MAX},
     {"--max-programs", OPTION_COUNT, "P", "draw from P specialisations at most; default 150", FIELD(max_programs), 1,
-     INT32_MAX},
+     MAX_PROGRAMS},
     {"--tuning", OPTION_TEXT, "STR", "\"key=value ...\" replaces tuning fields, as the plan's line names them",
      FIELD(tuning), 0, 0},
     {"--json", OPTION_FLAG, NULL, "print the report as a JSON object", FIELD(json), 0, 0},
@@ -43,39 +40,13 @@ static const option_set set = {
     .options = options,
 };
 
-/* One line of the report. */
-struct tally {
-    uint64_t problems, failures;
-    trial_errors errors; /* the largest */
-};
-
-struct report {
-    const struct values *values;
-    struct tally features[NUM_FEATURES], all;
-    uint64_t refused;
-    tool_fault refusal; /* why the last of them was */
-    cJSON *failed;      /* with --json: an object per failure */
-};
-
-#define FEATURE_NAME(identifier, name) name,
-static const char *const feature_names[] = {FEATURE_LIST(FEATURE_NAME)};
-
-static void add(struct tally *tally, bool failed, const trial_errors *errors)
-{
-    tally->problems++;
-    tally->failures += failed;
-    tally->errors.out = fmax(tally->errors.out, errors->out);
-    tally->errors.lse = fmax(tally->errors.lse, errors->lse);
-    tally->errors.of_tolerance = fmax(tally->errors.of_tolerance, errors->of_tolerance);
-}
-
 /* The command that repeats a problem. */
 static void print_command(const struct values *values, uint64_t number, char *text, size_t bytes)
 {
     int used =
         snprintf(text, bytes, "clfd verify --seed %" PRIu64 " --start %" PRIu64 " --problems 1", values->seed, number);
 
-    if (values->max_programs != DEFAULT_MAX_PROGRAMS && (size_t)used < bytes)
+    if (values->max_programs != DRAW_DEFAULT_PROGRAMS && (size_t)used < bytes)
         used += snprintf(text + used, bytes - (size_t)used, " --max-programs %" PRIu64, values->max_programs);
     if (values->tuning != NULL && (size_t)used < bytes)
         used += snprintf(text + used, bytes - (size_t)used, " --tuning \"%s\"", values->tuning);
@@ -83,28 +54,10 @@ static void print_command(const struct values *values, uint64_t number, char *te
         snprintf(text + used, bytes - (size_t)used, " --device \"%s\"", values->device);
 }
 
-static void report_failure(struct report *report, const verify_trial *trial, const char *sentence)
+static void verify_problem(tool_session *session, const draw_space *space, uint64_t number, const struct values *values,
+                           verify_report *report, tool_fault *fault)
 {
-    char problem[TRIAL_BYTES], command[1024];
-
-    trial_print(trial, problem);
-    print_command(report->values, trial->number, command, sizeof command);
-    if (report->all.failures <= MAX_PRINTED_FAILURES)
-        fprintf(stderr, "%sproblem %" PRIu64 " failed: %s\n  %s\n  repeat: %s\n",
-                system_is_terminal(stderr) ? "\r" : "", trial->number, sentence, problem, command);
-    if (report->failed != NULL) {
-        cJSON *object = cJSON_CreateObject();
-        cJSON_AddNumberToObject(object, "number", (double)trial->number);
-        cJSON_AddStringToObject(object, "problem", problem);
-        cJSON_AddStringToObject(object, "error", sentence);
-        cJSON_AddStringToObject(object, "repeat", command);
-        cJSON_AddItemToArray(report->failed, object);
-    }
-}
-
-static void verify_problem(tool_session *session, const draw_space *space, uint64_t number, struct report *report,
-                           tool_fault *fault)
-{
+    char repeat[1024];
     verify_trial trial;
     trial_errors errors;
     trial_result result;
@@ -116,100 +69,48 @@ static void verify_problem(tool_session *session, const draw_space *space, uint6
         report->refusal = *fault;
         return;
     }
-    add(&report->all, result == TRIAL_FAILED, &errors);
-    for (int i = 0; i < NUM_FEATURES; i++)
-        if ((trial.features >> i & 1) != 0)
-            add(&report->features[i], result == TRIAL_FAILED, &errors);
-    if (result == TRIAL_FAILED)
-        report_failure(report, &trial, fault->sentence);
-}
-
-static void print_line(const char *name, const struct tally *tally)
-{
-    if (tally->problems == 0) {
-        printf("%-22s %8d %8s  %9s  %9s  %5s\n", name, 0, "-", "-", "-", "-");
-        return;
+    report_add(report, &trial, result == TRIAL_FAILED, &errors);
+    if (result == TRIAL_FAILED) {
+        print_command(values, number, repeat, sizeof repeat);
+        report_failure(report, &trial, fault->sentence, repeat);
     }
-    printf("%-22s %8" PRIu64 " %8" PRIu64 "  %9.2e  %9.2e  %5.2f\n", name, tally->problems, tally->failures,
-           tally->errors.out, tally->errors.lse, tally->errors.of_tolerance);
 }
 
-static void print_text(const struct report *report)
+static void verify_problems(tool_session *session, const draw_space *space, const struct values *values,
+                            verify_report *report, tool_fault *fault)
 {
-    printf(
-        "Errors are absolute; the last column is the worst error as a part of its tolerance, which for f16 and bf16\n"
-        "outputs is mostly the rounding to the type. A problem counts under every feature that it has.\n");
-    printf("%-22s %8s %8s  %9s  %9s  %s\n", "feature", "problems", "failures", "max error", "max lse", "of tolerance");
-    for (int i = 0; i < NUM_FEATURES; i++)
-        print_line(feature_names[i], &report->features[i]);
-    print_line("all", &report->all);
-    if (report->refused > 0)
-        printf("%" PRIu64 " more problems do not allow the tuning override and were skipped\n", report->refused);
-    printf("%" PRIu64 " of %" PRIu64 " problems passed\n", report->all.problems - report->all.failures,
-           report->all.problems);
-}
+    const bool progress = system_is_terminal(stderr);
 
-static cJSON *tally_json(const char *name, const struct tally *tally)
-{
-    cJSON *object = cJSON_CreateObject();
-
-    cJSON_AddStringToObject(object, "feature", name);
-    cJSON_AddNumberToObject(object, "problems", (double)tally->problems);
-    cJSON_AddNumberToObject(object, "failures", (double)tally->failures);
-    json_add_number(object, "max_error", tally->errors.out);
-    json_add_number(object, "max_lse_error", tally->errors.lse);
-    json_add_number(object, "max_of_tolerance", tally->errors.of_tolerance);
-    return object;
-}
-
-/* Takes over report->failed. */
-static bool print_json(const tool_session *session, struct report *report, tool_fault *fault)
-{
-    cJSON *object = cJSON_CreateObject(), *features = cJSON_CreateArray();
-    char seed[24];
-    bool printed;
-
-    /* A seed has 64 bits, a number of cJSON 53. */
-    snprintf(seed, sizeof seed, "%" PRIu64, report->values->seed);
-
-    for (int i = 0; i < NUM_FEATURES; i++)
-        cJSON_AddItemToArray(features, tally_json(feature_names[i], &report->features[i]));
-    cJSON_AddItemToObject(object, "device", json_device(&session->device));
-    cJSON_AddRawToObject(object, "seed", seed);
-    cJSON_AddNumberToObject(object, "start", (double)report->values->start);
-    cJSON_AddNumberToObject(object, "problems", (double)report->all.problems);
-    cJSON_AddNumberToObject(object, "failures", (double)report->all.failures);
-    cJSON_AddNumberToObject(object, "refused", (double)report->refused);
-    cJSON_AddItemToObject(object, "features", features);
-    cJSON_AddItemToObject(object, "failed", report->failed);
-    report->failed = NULL;
-    printed = json_print(object, stdout, fault);
-    cJSON_Delete(object);
-    return printed;
+    for (uint64_t i = 0; i < values->problems; i++) {
+        verify_problem(session, space, values->start + i, values, report, fault);
+        if (progress)
+            fprintf(stderr, "\r%" PRIu64 "/%" PRIu64 " problems, %" PRIu64 " failed ", i + 1, values->problems,
+                    report->all.failures);
+    }
+    if (progress)
+        fprintf(stderr, "\n");
 }
 
 static bool verify(tool_session *session, const struct values *values, tool_fault *fault)
 {
-    const draw_space space = {values->seed, (uint32_t)values->max_programs, values->tuning};
-    const bool progress = system_is_terminal(stderr);
-    struct report report = {.values = values, .failed = values->json ? cJSON_CreateArray() : NULL};
+    verify_report report = {
+        .seed = values->seed, .start = values->start, .failed = values->json ? cJSON_CreateArray() : NULL};
+    draw_space space;
 
+    if (!draw_space_open(&space, values->seed, (uint32_t)values->max_programs, values->tuning)) {
+        draw_space_close(&space);
+        return fault_failed(fault, "no memory for %" PRIu64 " specialisations", values->max_programs);
+    }
     if (!values->json)
         printf("device %s %s, seed %" PRIu64 ", problems %" PRIu64 " to %" PRIu64 "\n", session->device.spec,
                session->device.name, values->seed, values->start, values->start + values->problems - 1);
     fflush(stdout);
-    for (uint64_t i = 0; i < values->problems; i++) {
-        verify_problem(session, &space, values->start + i, &report, fault);
-        if (progress)
-            fprintf(stderr, "\r%" PRIu64 "/%" PRIu64 " problems, %" PRIu64 " failed ", i + 1, values->problems,
-                    report.all.failures);
-    }
-    if (progress)
-        fprintf(stderr, "\n");
+    verify_problems(session, &space, values, &report, fault);
+    draw_space_close(&space);
     fault_clear(fault);
     if (!values->json)
-        print_text(&report);
-    else if (!print_json(session, &report, fault))
+        report_print(&report);
+    else if (!report_print_json(session, &report, fault))
         return false;
     if (report.all.failures > 0)
         return fault_failed(fault, "%" PRIu64 " of %" PRIu64 " problems failed", report.all.failures,
@@ -222,7 +123,7 @@ static bool verify(tool_session *session, const struct values *values, tool_faul
 
 bool command_verify(int argc, char **argv, tool_fault *fault)
 {
-    struct values values = {.problems = DEFAULT_PROBLEMS, .seed = DEFAULT_SEED, .max_programs = DEFAULT_MAX_PROGRAMS};
+    struct values values = {.problems = DEFAULT_PROBLEMS, .seed = DEFAULT_SEED, .max_programs = DRAW_DEFAULT_PROGRAMS};
     tool_session session = {0};
     bool help, good;
 
