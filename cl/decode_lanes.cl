@@ -28,12 +28,8 @@ typedef V_FORMAT(raw8) lanes_value_run;
 typedef struct lanes_token {
     lanes_key_run k[LANE_RUNS];
     lanes_value_run v[LANE_RUNS_V];
-#if K_SCALED
-    float k_scale[LANE_SCALES], k_zero[LANE_SCALES];
-#endif
-#if V_SCALED
+    float k_scale[LANE_SCALES], k_zero[LANE_SCALES]; /* RUN_SCALED, K_ZEROS */
     float v_scale[LANE_SCALES_V], v_zero[LANE_SCALES_V];
-#endif
 } lanes_token;
 
 /* The first dim of run i of a lane, of `dims`. */
@@ -54,14 +50,16 @@ LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *i
 #else
         token->k[i] = K_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
 #endif
-#if K_SCALED
 #pragma unroll
     for (int i = 0; i < LANE_SCALES; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM);
+#if RUN_SCALED
         token->k_scale[i] = kv_key_scale(args, in, cache, place, row, d);
-        token->k_zero[i] = K_ZEROS ? kv_key_zero(args, in, cache, place, d) : 0.0f;
-    }
 #endif
+#if K_ZEROS
+        token->k_zero[i] = kv_key_zero(args, in, cache, place, d);
+#endif
+    }
 }
 
 LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
@@ -77,14 +75,16 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
 #else
         token->v[i] = V_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #endif
-#if V_SCALED
 #pragma unroll
     for (int i = 0; i < LANE_SCALES_V; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V);
+#if RUN_SCALED_V
         token->v_scale[i] = kv_value_scale(args, in, cache, place, row, d);
-        token->v_zero[i] = V_ZEROS ? kv_value_zero(args, in, cache, place, d) : 0.0f;
-    }
 #endif
+#if V_ZEROS
+        token->v_zero[i] = kv_value_zero(args, in, cache, place, d);
+#endif
+    }
 }
 
 /* Chunk c as floats: codes less their zero where there are scales, which partial products are multiplied by. Past the
@@ -96,7 +96,7 @@ LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
 #else
     float8 key = K_FORMAT(unpack8)(token->k[c]);
 #endif
-#if K_SCALED && K_ZEROS
+#if K_ZEROS
     key -= token->k_zero[min(c / LANE_RUN, LANE_SCALES - 1)];
 #endif
     if (CHUNKS % (LANES * LANE_RUN) != 0)
@@ -111,7 +111,7 @@ LANES_INLINE float8 lanes_value(const lanes_token *token, int c)
 #else
     float8 value = V_FORMAT(unpack8)(token->v[c]);
 #endif
-#if V_SCALED && V_ZEROS
+#if V_ZEROS
     value -= token->v_zero[min(c / LANE_RUN_V, LANE_SCALES_V - 1)];
 #endif
     return value;
@@ -163,12 +163,45 @@ LANES_INLINE void lanes_raise(const lanes_place *at, lanes_stream *stream, float
     stream->m = raised;
 }
 
+/* The scales of whole rows that belong to this lane's sums of the step that begins `left` tokens before the item's end. */
+typedef struct lanes_scales {
+    float k[SLOTS], v[SLOTS]; /* ROW_SCALED, ROW_SCALED_V */
+} lanes_scales;
+
+/* The token of this lane's sum `slot`, counted in lane groups of the step. */
+LANES_INLINE int lanes_slot_token(const lanes_place *at, int slot)
+{
+    return (at->lane / COPIES * SLOTS + slot) % LANES_UNROLL;
+}
+
+LANES_INLINE void lanes_load_scales(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                    const lanes_place *at, int end, int left, lanes_scales *scales)
+{
+#if ROW_SCALED || ROW_SCALED_V
+#pragma unroll
+    for (int i = 0; i < SLOTS; i++) {
+        const int ahead = lanes_slot_token(at, i) * GROUPS + at->group;
+        const kv_place place = kv_find(args, in, cache, end - left + min(ahead, left - 1));
+#if ROW_SCALED
+        scales->k[i] = kv_key_scale(args, in, cache, place, cache->k, 0);
+#endif
+#if ROW_SCALED_V
+        scales->v[i] = kv_value_scale(args, in, cache, place, cache->v, 0);
+#endif
+    }
+#endif
+}
+
+/* What no visible key's weight is: those that are zero are +0. */
+#define HIDDEN_WEIGHT (-0.0f)
+LANES_INLINE bool lanes_is_hidden(float weight) { return as_uint(weight) == 0x80000000u; }
+
 /* Turns this lane's sums of a step into weights under the stream's maxima, which they may raise. A key that the row may
- * not see gets the weight -1, which no other has. True where some lane that runs together with this one has such a
+ * not see gets the weight HIDDEN_WEIGHT. True where some lane that runs together with this one has such a
  * key. `base` is the step's first token; bit u of `valid` says whether token u of the lane group exists. */
 LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, const lanes_place *at,
-                              lanes_stream *stream, const score_row *row, float *sums, float scale, int base,
-                              uint valid)
+                              lanes_stream *stream, const score_row *row, const lanes_scales *scales, float *sums,
+                              float scale, int base, uint valid)
 {
     /* Relative to the base, because a token past the last one may not fit in an int. */
     const int first = row->first - base, limit = row->limit - base;
@@ -176,7 +209,8 @@ LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, 
     bool hidden = false;
 #pragma unroll
     for (int i = 0; i < SLOTS; i++) {
-        const int u = (at->lane / COPIES * SLOTS + i) % LANES_UNROLL, ahead = u * GROUPS + at->group;
+        const int u = lanes_slot_token(at, i), ahead = u * GROUPS + at->group;
+        const float own_scale = ROW_SCALED ? scale * scales->k[i] : scale;
         bool visible = ahead < limit;
 #if SCORE_WINDOW || SCORE_START
         visible &= ahead >= first;
@@ -185,9 +219,9 @@ LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, 
         visible &= (valid >> u & 1u) != 0;
 #endif
 #if SCORE_BY_KEY
-        sums[i] = visible ? score_key(args, in, row, base + ahead, scale, sums[i]) : -INFINITY;
+        sums[i] = visible ? score_key(args, in, row, base + ahead, own_scale, sums[i]) : -INFINITY;
 #else
-        sums[i] = visible ? score_value(args, in, row, base, scale, sums[i]) : -INFINITY;
+        sums[i] = visible ? score_value(args, in, row, base, own_scale, sums[i]) : -INFINITY;
 #endif
         top = state_max(top, sums[i]);
         hidden |= sums[i] == -INFINITY;
@@ -203,12 +237,17 @@ LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, 
         const bool invisible = sums[i] == -INFINITY;
         const float p = state_exp2(sums[i] - under);
         stream->l += invisible ? 0.0f : p;
-        sums[i] = invisible ? -1.0f : p;
+#if ROW_SCALED_V
+        sums[i] = invisible ? HIDDEN_WEIGHT : p * scales->v[i] + 0.0f;
+#else
+        sums[i] = invisible ? HIDDEN_WEIGHT : p;
+#endif
     }
     return lanes_any(hidden);
 }
 
-/* o += weight * V for the step's tokens; with `hidden` a V of negative weight is passed over, whatever it holds. */
+/* o += weight * V for the step's tokens; with `hidden` a V of HIDDEN_WEIGHT is passed over, whatever it
+ * holds. */
 LANES_INLINE void lanes_accumulate(const lanes_place *at, lanes_stream *stream, const float *weights,
                                    const lanes_token *tokens, bool hidden)
 {
@@ -224,12 +263,13 @@ LANES_INLINE void lanes_accumulate(const lanes_place *at, lanes_stream *stream, 
             const float8 value = lanes_value(&tokens[u], c);
 #pragma unroll
             for (int r = 0; r < LANES_ROWS; r++) {
-#if V_SCALED
+#if RUN_SCALED_V
                 const float weight = p[r] * tokens[u].v_scale[min(c / LANE_RUN_V, LANE_SCALES_V - 1)];
 #else
                 const float weight = p[r];
 #endif
-                stream->o[r][c] = hidden && p[r] < 0.0f ? stream->o[r][c] : fma(weight, value, stream->o[r][c]);
+                stream->o[r][c] =
+                    hidden && lanes_is_hidden(p[r]) ? stream->o[r][c] : fma(weight, value, stream->o[r][c]);
             }
         }
     }
@@ -303,6 +343,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
             const int base = item.end - left;
             lanes_token tokens[LANES_UNROLL];
             kv_place places[LANES_UNROLL];
+            lanes_scales scales;
             uint valid = next_valid;
             float sums[SUMS];
 
@@ -321,6 +362,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
 #pragma unroll
             for (int u = 0; u < LANES_UNROLL; u++)
                 lanes_load_value(&args, &in, &cache, places[u], at.lane, &tokens[u]);
+            lanes_load_scales(&args, &in, &cache, &at, item.end, left, &scales);
             if (KV_PAGED > 0 && left > TILE)
                 next_valid = lanes_find_tokens(&args, &in, &cache, &at, item.end, left - TILE, next);
 #pragma unroll
@@ -334,7 +376,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
 #pragma unroll
                     for (int r = 0; r < LANES_ROWS; r++) {
                         const int sum = r * LANES_UNROLL + u;
-#if K_SCALED
+#if RUN_SCALED
                         sums[sum] = fma(tokens[u].k_scale[min(c / LANE_RUN, LANE_SCALES - 1)],
                                         lanes_dot8(QUERY(r, c), key, 0.0f), sums[sum]);
 #else
@@ -343,7 +385,7 @@ __attribute__((reqd_work_group_size(LANES_WG, 1, 1))) __kernel void decode_lanes
                     }
                 }
             lanes_reduce(&at, sums);
-            if (lanes_weigh(&args, &in, &at, &stream, &own_row, sums, item.k_scale, base, valid))
+            if (lanes_weigh(&args, &in, &at, &stream, &own_row, &scales, sums, item.k_scale, base, valid))
                 lanes_accumulate(&at, &stream, sums, tokens, true);
             else
                 lanes_accumulate(&at, &stream, sums, tokens, false);

@@ -59,9 +59,14 @@
 #define LANE_CHUNKS (LANE_RUNS * LANE_RUN)
 #define LANE_CHUNKS_V (LANE_RUNS_V * LANE_RUN_V)
 
-/* Scales that a lane needs of a row: one where a group is the whole row, else one per run. */
-#define LANE_SCALES (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM ? 1 : LANE_RUNS)
-#define LANE_SCALES_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V ? 1 : LANE_RUNS_V)
+/* A scale of a whole row belongs to its score or to its weight, and only the lane that has those needs it. Otherwise a
+ * lane needs one for each of its runs, as it does of zeros. */
+#define ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
+#define ROW_SCALED_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
+#define RUN_SCALED (K_SCALED && !ROW_SCALED)
+#define RUN_SCALED_V (V_SCALED && !ROW_SCALED_V)
+#define LANE_SCALES (ROW_SCALED ? 1 : LANE_RUNS)
+#define LANE_SCALES_V (ROW_SCALED_V ? 1 : LANE_RUNS_V)
 
 /* The sums of a step, row by row and token by token, rows padded to a power of two. */
 #if LANES_ROWS > 4

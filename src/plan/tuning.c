@@ -29,6 +29,27 @@ static bool exchange_available(const clfd_caps *caps, uint32_t exchange)
     }
 }
 
+/* Query rows that share a KV head, as far as blocks go. Of a shared sequence the batch decides their number, which must
+ * not change a row's bits. */
+static uint32_t block_rows(const clfd_attention *attention)
+{
+    if (attention->shared_kv)
+        return 8;
+    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
+    return rows < 8 ? (uint32_t)rows : 8;
+}
+
+/* Rows of a part of a lanes work-group, as many as cl/lanes.cl makes room for. */
+static uint32_t padded_part_rows(const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    const uint32_t rows = block_rows(attention) < tuning->rows ? block_rows(attention) : tuning->rows;
+    uint32_t padded = 1;
+
+    while (padded * tuning->parts < rows)
+        padded *= 2;
+    return padded;
+}
+
 /* Local memory of cl/decode_lanes.cl for the widest block, in bytes: the sums of a step or the fold, the statistics, and
  * q where it does not fit in registers. */
 static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attention *attention)
@@ -68,6 +89,8 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
         return vector_refusal(attention, tuning);
     if (tuning->lanes * tuning->parts > tuning->work_group)
         return "lanes times parts exceeds wg";
+    if (tuning->lanes < padded_part_rows(attention, tuning))
+        return "lanes are fewer than the rows of a part";
     if (tuning->exchange == CLFD_EXCHANGE_PTX && tuning->work_group < 32)
         return "exchange=ptx needs wg of at least 32";
     if (!exchange_available(caps, tuning->exchange))
@@ -81,16 +104,6 @@ static bool row_serves(const struct shipped_row *row, const clfd_attention *atte
 {
     return attention->head_dim <= row->max_head_dim && attention->head_dim_v <= row->max_head_dim &&
            rows <= row->max_rows;
-}
-
-/* Query rows that share a KV head, as far as blocks go. Of a shared sequence the batch decides their number, which must
- * not change a row's bits. */
-static uint32_t block_rows(const clfd_attention *attention)
-{
-    if (attention->shared_kv)
-        return 8;
-    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
-    return rows < 8 ? (uint32_t)rows : 8;
 }
 
 /* A shipped row as the device runs it for an attention: with vectors of the device's width, without what it cannot do,

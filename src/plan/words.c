@@ -33,7 +33,7 @@ static const struct field {
         name, offsetof(clfd_tuning, member), min, max, power, families                                                 \
     }
     FIELD("wg", work_group, 1, 1024, true, 3),
-    FIELD("lanes", lanes, 8, 32, true, 1u << LANES),
+    FIELD("lanes", lanes, 4, 32, true, 1u << LANES),
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
     FIELD("parts", parts, 1, 8, true, 1u << LANES),
     FIELD("width", width, 8, 16, true, 1u << VECTOR),
