@@ -94,30 +94,40 @@ static inline append_place append_find(const append_args *args, const __global i
     return place;
 }
 
-/* Address of the row of a KV head. */
-static inline __global uchar *append_row(__global uchar *cache, const kv_args *args, append_place place, int head)
-{
-    return cache + (args->offset + place.page * args->batch + place.within * args->token + head * args->head);
-}
+/* A piece of a row of K or of V. */
+typedef struct append_piece {
+    int sequence, token, head, part;
+    append_place place;
+} append_piece;
 
 static inline scale_place append_scale(__global uchar *scales, __global uchar *zeros, const scale_args *args,
-                                       append_place place, int head, int group)
+                                       append_piece at, int type, bool has_zeros)
 {
-    const long index = place.page * args->batch + place.within * args->token + head * args->head + group * args->group;
+    const long index =
+        at.place.page * args->batch + at.place.within * args->token + at.head * args->head + at.part * args->group;
     scale_place scale;
     scale.scales = scales;
     scale.zeros = zeros;
     scale.scale = args->scale_offset + index;
     scale.zero = args->zero_offset + index;
+    scale.type = type;
+    scale.has_zeros = has_zeros;
     return scale;
 }
 
-/* The row of a token and KV head of new_k or new_v. */
-static inline const __global uchar *append_new_row(const __global uchar *tensor, const row_args *args, int sequence,
-                                                   int token, int head)
+/* Writes it: `dims` dims of what new_k or new_v has for it, to k or v. Inlined as quantise_dims is. */
+static inline __attribute__((always_inline)) void append_write(append_piece at, const __global uchar *new_rows,
+                                                               const row_args *new_args, new_row from,
+                                                               __global uchar *cache, const kv_args *args,
+                                                               scale_place scale, int dims, int type)
 {
-    const long index = args->offset + sequence * args->batch + token * args->token + head * args->head;
-    return tensor + index * (NEW_TYPE == TYPE_F32 ? 4 : 2);
+    const long first =
+        new_args->offset + at.sequence * new_args->batch + at.token * new_args->token + at.head * new_args->head;
+    __global uchar *const to =
+        cache + (args->offset + at.place.page * args->batch + at.place.within * args->token + at.head * args->head);
+
+    from.elements = new_rows + first * (NEW_TYPE == TYPE_F32 ? 4 : 2);
+    quantise_dims(to, &from, at.part * dims, dims, type, &scale);
 }
 
 /* Rotates piece `piece` of a row of q; a work-item reads and writes whole pairs, which are nobody else's. */
@@ -168,29 +178,29 @@ append(const __global uchar *new_k, const __global uchar *new_v, __global uchar 
     from.sines = sines + args.sin_offset + table;
 #endif
 
+    append_piece at;
+    at.sequence = sequence;
+    at.token = token;
+    at.place = place;
     if (piece < args.num_kv_heads * K_PIECES) {
-        const int head = piece / K_PIECES, part = piece % K_PIECES;
-        scale_place scale = append_scale(k_scale, k_zero, &args.k_scale, place, head, part);
-        scale.type = K_SCALE_TYPE;
-        scale.has_zeros = K_ZEROS;
-        from.elements = append_new_row(new_k, &args.new_k, sequence, token, head);
+        at.head = piece / K_PIECES;
+        at.part = piece % K_PIECES;
         from.rotated = ROPE != ROPE_NONE;
         if (place.page >= 0)
-            quantise_dims(append_row(k, &args.k, place, head), &from, part * APPEND_K_DIMS, APPEND_K_DIMS, K_TYPE,
-                          &scale);
+            append_write(at, new_k, &args.new_k, from, k, &args.k,
+                         append_scale(k_scale, k_zero, &args.k_scale, at, K_SCALE_TYPE, K_ZEROS), APPEND_K_DIMS,
+                         K_TYPE);
         return;
     }
     piece -= args.num_kv_heads * K_PIECES;
 #if V_PIECES
     if (piece < args.num_kv_heads * V_PIECES) {
-        const int head = piece / V_PIECES, part = piece % V_PIECES;
-        scale_place scale = append_scale(v_scale, v_zero, &args.v_scale, place, head, part);
-        scale.type = V_SCALE_TYPE;
-        scale.has_zeros = V_ZEROS;
-        from.elements = append_new_row(new_v, &args.new_v, sequence, token, head);
+        at.head = piece / V_PIECES;
+        at.part = piece % V_PIECES;
         if (place.page >= 0)
-            quantise_dims(append_row(v, &args.v, place, head), &from, part * APPEND_V_DIMS, APPEND_V_DIMS, V_TYPE,
-                          &scale);
+            append_write(at, new_v, &args.new_v, from, v, &args.v,
+                         append_scale(v_scale, v_zero, &args.v_scale, at, V_SCALE_TYPE, V_ZEROS), APPEND_V_DIMS,
+                         V_TYPE);
         return;
     }
     piece -= args.num_kv_heads * V_PIECES;

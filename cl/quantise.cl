@@ -129,9 +129,10 @@ static inline uchar fp8_code(float value, int type)
     return (uchar)(sign | min((rebased + ((1u << (shift - 1)) - 1u) + (rebased >> shift & 1u)) >> shift, greatest));
 }
 
-/* Writes dims [first, first + dims) of a row of the cache: `dims` is a group, a block, or any number for other types. */
-static inline void quantise_dims(__global uchar *codes, const new_row *row, int first, int dims, int type,
-                                 const scale_place *place)
+/* Writes dims [first, first + dims) of a row of the cache: `dims` is a group, a block, or any number for other types.
+ * Inlined, whatever its size, for else the types would be no constants. */
+static inline __attribute__((always_inline)) void quantise_dims(__global uchar *codes, const new_row *row, int first,
+                                                                int dims, int type, const scale_place *place)
 {
     if (type == TYPE_INT8 || type == TYPE_INT4) {
         quantise_group(codes, row, first, dims, type, place);
