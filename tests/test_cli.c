@@ -16,7 +16,7 @@ static char folder[64];
 
 /* What the last run of the program left behind. */
 static int ended_with;
-static char out[65536], err[65536];
+static char out[1 << 18], err[65536];
 
 static void set_up(void) { test_folder_create(folder); }
 
@@ -31,6 +31,7 @@ static void read_text(const char *name, char *text, size_t bytes)
     file = fopen(path, "rb");
     ck_assert_ptr_nonnull(file);
     text[fread(text, 1, bytes - 1, file)] = '\0';
+    ck_assert_msg(fgetc(file) == EOF, "%s has more than %zu bytes", name, bytes - 1);
     fclose(file);
 }
 

@@ -20,7 +20,6 @@ static const option_row rows[] = {
     {"--open", OPTION_COUNT, "N", "any", FIELD(open), 0, 0},
     {"--number", OPTION_NUMBER, "X", "a number", FIELD(number), 0, 0},
     {"--choice", OPTION_CHOICE, "f32|f16|bf16", "a type", FIELD(choice), 0, 0},
-    {"--window", OPTION_LATER, "N", "windows come later", 0, 0, 0},
     {0},
 };
 
@@ -137,20 +136,6 @@ START_TEST(malformed_arguments_are_refused_by_name)
 }
 END_TEST
 
-START_TEST(later_option_is_refused_with_and_without_a_value)
-{
-    static const char *const lines[] = {"--window", "--window 3", "--window=3"};
-    struct values values;
-    tool_fault fault;
-
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        ck_assert(!parse(&no_words, lines[i], &values, NULL, &fault));
-        ck_assert_int_eq(fault.exit_code, EXIT_CODE_USAGE);
-        ck_assert_str_eq(fault.sentence, "--window is not implemented yet: windows come later");
-    }
-}
-END_TEST
-
 START_TEST(words_are_collected_in_order)
 {
     struct values values;
@@ -174,7 +159,6 @@ int main(void)
         text_may_hold_equals_signs_and_be_a_dash,
         choice_counts_its_words_from_one,
         malformed_arguments_are_refused_by_name,
-        later_option_is_refused_with_and_without_a_value,
         words_are_collected_in_order,
     };
     return run_suite("options", tests, sizeof tests / sizeof tests[0]);

@@ -97,11 +97,12 @@ __kernel void fill_random(__global uint *words, ulong first, ulong count, uint s
         words[first + i] = ((uint)(random_bits(i, seed) >> 32) & mask) | base;
 }
 
-/* The same for blocks of block_halves 16-bit halves: the first is an f16 scale of 2^-7 to 2^-6, the others random codes. */
-__kernel void fill_blocks(__global ushort *halves, ulong first, ulong count, uint seed, uint block_halves)
+/* The same for blocks of block_halves 16-bit halves: the first is an f16 scale with a random mantissa, the others are
+ * random codes. */
+__kernel void fill_blocks(__global ushort *halves, ulong first, ulong count, uint seed, uint block_halves, uint scale)
 {
     for (ulong i = get_global_id(0); i < count; i += get_global_size(0)) {
         const ushort bits = (ushort)(random_bits(i, seed) >> 48);
-        halves[first + i] = i % block_halves == 0 ? (bits & 0x03ff) | 0x2000 : bits;
+        halves[first + i] = i % block_halves == 0 ? (bits & 0x03ff) | (ushort)scale : bits;
     }
 }

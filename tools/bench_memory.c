@@ -67,26 +67,29 @@ void bench_close(bench_device *device)
     *device = (bench_device){0};
 }
 
-/* What random elements look like: see bench.cl. */
+/* What random elements look like, and the scales beside them, if any, which make values of up to +-1 or 2: see
+ * bench.cl. */
 typedef struct pattern {
-    cl_uint mask, base;   /* of 32 bits */
-    cl_uint block_halves; /* 0, or the 16-bit halves of a block that begins with an f16 scale */
+    cl_uint mask, base;   /* of 32 bits; of blocks base is the f16 scale */
+    cl_uint block_halves; /* 0, or the 16-bit halves of a block that begins with a scale */
 } pattern;
 
-static const pattern elements[] = {
-    [CLFD_TYPE_F32] = {0x807fffffu, 0x3f000000u, 0},
-    [CLFD_TYPE_F16] = {0x83ff83ffu, 0x38003800u, 0},
-    [CLFD_TYPE_BF16] = {0x807f807fu, 0x3f003f00u, 0},
-    [CLFD_TYPE_INT8] = {0xffffffffu, 0, 0},
-    [CLFD_TYPE_INT4] = {0xffffffffu, 0, 0},
-    [CLFD_TYPE_FP8_E4M3] = {0x87878787u, 0x30303030u, 0},
-    [CLFD_TYPE_FP8_E5M2] = {0x83838383u, 0x38383838u, 0},
-    [CLFD_TYPE_Q8_0] = {0, 0, 17},
-    [CLFD_TYPE_Q4_0] = {0, 0, 9},
+static const struct {
+    pattern codes, scales;
+} looks[] = {
+    [CLFD_TYPE_F32] = {.codes = {0x807fffffu, 0x3f000000u, 0}},
+    [CLFD_TYPE_F16] = {.codes = {0x83ff83ffu, 0x38003800u, 0}},
+    [CLFD_TYPE_BF16] = {.codes = {0x807f807fu, 0x3f003f00u, 0}},
+    [CLFD_TYPE_INT8] = {{0xffffffffu, 0, 0}, {0x007fffffu, 0x3c000000u, 0}},
+    [CLFD_TYPE_INT4] = {{0xffffffffu, 0, 0}, {0x007fffffu, 0x3e000000u, 0}},
+    [CLFD_TYPE_FP8_E4M3] = {{0x87878787u, 0x30303030u, 0}, {0x007fffffu, 0x3f000000u, 0}},
+    [CLFD_TYPE_FP8_E5M2] = {{0x83838383u, 0x38383838u, 0}, {0x007fffffu, 0x3f000000u, 0}},
+    [CLFD_TYPE_Q8_0] = {.codes = {0, 0x2000, 17}},
+    [CLFD_TYPE_Q4_0] = {.codes = {0, 0x3000, 9}},
 };
 
-/* Scales of 2^-7 to 2^-6: with int8 codes, values up to +-2. Any byte of a mask is legal; 1 in 256 hides its key. */
-static const pattern scales = {0x007fffffu, 0x3c000000u, 0}, any_bits = {0xffffffffu, 0, 0};
+/* Any byte of a mask is legal; 1 in 256 hides its key. */
+static const pattern any_bits = {0xffffffffu, 0, 0};
 
 /* Fills bytes of a buffer from an offset on, both multiples of 4 (blocks: of 2), on the device. */
 static bool fill(bench_device *device, cl_mem buffer, size_t offset, size_t bytes, const pattern *look, cl_uint seed,
@@ -109,7 +112,7 @@ static bool fill(bench_device *device, cl_mem buffer, size_t offset, size_t byte
     };
     cl_int code = CL_SUCCESS;
 
-    for (cl_uint i = 0; i < (blocks ? 5u : 6u) && code == CL_SUCCESS; i++)
+    for (cl_uint i = 0; i < sizeof arguments / sizeof arguments[0] && code == CL_SUCCESS; i++)
         code = clSetKernelArg(kernel, i, arguments[i].bytes, arguments[i].value);
     if (code == CL_SUCCESS)
         code = clEnqueueNDRangeKernel(device->session.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
@@ -121,13 +124,13 @@ static bool fill_part(bench_device *device, const bench_part *part, cl_mem copie
 {
     const clfd_attention *a = &part->attention;
     const pattern *const patterns[BENCH_TENSORS] = {
-        [BENCH_K] = &elements[a->k_type],
-        [BENCH_V] = &elements[a->v_type],
-        [BENCH_K_SCALE] = &scales,
-        [BENCH_V_SCALE] = &scales,
-        [BENCH_K_ZERO] = &elements[CLFD_TYPE_F32],
-        [BENCH_V_ZERO] = &elements[CLFD_TYPE_F32],
-        [BENCH_BIAS] = &elements[a->bias_type == CLFD_TYPE_F16 ? CLFD_TYPE_F16 : CLFD_TYPE_F32],
+        [BENCH_K] = &looks[a->k_type].codes,
+        [BENCH_V] = &looks[a->v_type].codes,
+        [BENCH_K_SCALE] = &looks[a->k_type].scales,
+        [BENCH_V_SCALE] = &looks[a->v_type].scales,
+        [BENCH_K_ZERO] = &looks[CLFD_TYPE_F32].codes,
+        [BENCH_V_ZERO] = &looks[CLFD_TYPE_F32].codes,
+        [BENCH_BIAS] = &looks[a->bias_type == CLFD_TYPE_F16 ? CLFD_TYPE_F16 : CLFD_TYPE_F32].codes,
         [BENCH_MASK] = &any_bits,
     };
 
@@ -156,7 +159,7 @@ bool bench_allocate(bench_device *device, const bench_problem *problem, bench_me
 
     if (!session_raw_buffer(&device->session, "K and V", bytes, &memory->copies, fault) ||
         !session_raw_buffer(&device->session, "q", memory->q_bytes, &memory->q, fault) ||
-        !fill(device, memory->q, 0, memory->q_bytes, &elements[problem->type], 0, fault))
+        !fill(device, memory->q, 0, memory->q_bytes, &looks[problem->type].codes, 0, fault))
         return false;
     for (uint32_t p = 0; p < memory->num_parts; p++) {
         if (!upload(device, &memory->parts[p], fault))

@@ -17,7 +17,7 @@
 typedef enum exit_code {
     EXIT_CODE_OK = 0,
     EXIT_CODE_FAILED = 1, /* no device, an I/O error, a descriptor that the library refuses, a tolerance exceeded */
-    EXIT_CODE_USAGE = 2   /* malformed arguments, or an option that is not implemented yet */
+    EXIT_CODE_USAGE = 2   /* malformed arguments, or a verb that is not implemented yet */
 } exit_code;
 
 typedef struct tool_fault {

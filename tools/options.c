@@ -15,8 +15,7 @@ static void print_help(const option_set *set)
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", o->name, o->argument != NULL ? " " : "",
                  o->argument != NULL ? o->argument : "");
-        printf("  %-*s%s%s\n", HELP_COLUMN, left, strlen(left) >= HELP_COLUMN ? " " : "",
-               o->kind == OPTION_LATER ? "(not implemented yet)" : o->help);
+        printf("  %-*s%s%s\n", HELP_COLUMN, left, strlen(left) >= HELP_COLUMN ? " " : "", o->help);
     }
     printf("  %-*s%s\n", HELP_COLUMN, "--help", "print this text");
 }
@@ -96,11 +95,9 @@ static bool store(const option_row *o, const char *text, void *values, tool_faul
     case OPTION_NUMBER:
         return parse_number(o, text, field, fault);
     case OPTION_CHOICE:
-        return parse_choice(o, text, field, fault);
-    case OPTION_LATER:
         break;
     }
-    return fault_usage(fault, "%s is not implemented yet: %s", o->name, o->help);
+    return parse_choice(o, text, field, fault);
 }
 
 /* Parses the option at argv[*index] and moves *index to its last argument. */
@@ -113,8 +110,6 @@ static bool parse_option(const option_set *set, int argc, char **argv, int *inde
     if (o == NULL)
         return fault_usage(fault, "there is no option %.*s; --help lists those there are", (int)strcspn(argument, "="),
                            argument);
-    if (o->kind == OPTION_LATER)
-        return store(o, NULL, values, fault);
     if (given[o - set->options])
         return fault_usage(fault, "%s is given twice", o->name);
     given[o - set->options] = true;

@@ -12,8 +12,7 @@ typedef enum option_kind {
     OPTION_TEXT,   /* const char *, pointing into argv */
     OPTION_COUNT,  /* uint64_t, decimal, minimum to maximum */
     OPTION_NUMBER, /* double, finite */
-    OPTION_CHOICE, /* unsigned: 1 for the first word of `argument`, 2 for the second, ...; 0 where it is not given */
-    OPTION_LATER   /* known, refused: the feature is not implemented yet; takes no field */
+    OPTION_CHOICE  /* unsigned: 1 for the first word of `argument`, 2 for the second, ...; 0 where it is not given */
 } option_kind;
 
 typedef struct option_row {
@@ -42,8 +41,8 @@ typedef struct option_words {
 /* Parses argv[0..argc), which excludes the program and the verb: --name VALUE, --name=VALUE, --flag, and `--` before
  * words. values is the verb's struct, filled with its defaults beforehand. words may be NULL where the set takes none.
  * With --help the text is printed on stdout, *help is set and nothing else is looked at. Refused with exit code USAGE:
- * an unknown option, a value that is missing, malformed or out of range, an option given twice, an option of a later
- * version, a word where none is taken. */
+ * an unknown option, a value that is missing, malformed or out of range, an option given twice, a word
+ * where none is taken. */
 bool options_parse(const option_set *set, int argc, char **argv, void *values, option_words *words, bool *help,
                    tool_fault *fault);
 

@@ -10,7 +10,7 @@
 /* Entries that name no page; a kernel that follows one reads far outside. */
 static const int32_t no_pages[] = {-1, INT32_MAX, INT32_MIN, 1 << 24};
 
-/* The tokens of a cache row that some sequence needs, and where its pages start in the list of all that are needed. */
+/* The tokens of a cache row that some sequence needs. */
 struct cache_row {
     int64_t low, high; /* low < high, or none */
 };
