@@ -50,10 +50,11 @@ static uint32_t heads_per_item(const clfd_attention *attention, uint32_t limit)
     return heads;
 }
 
-/* Keys of a sequence of kv_len tokens between the first and the last that some query sees, at most. */
+/* Keys of a sequence of kv_len tokens between the first and the last that some query sees, at most. A window
+ * begins at a position and reaches to the last key: with positions of the caller's own it may begin anywhere. */
 static uint32_t visible_tokens(const clfd_attention *attention, uint32_t kv_len)
 {
-    if (attention->window == 0 || (attention->query_positions && (attention->q_len > 1 || attention->shared_kv)))
+    if (attention->window == 0 || attention->query_positions)
         return kv_len;
     return (uint32_t)min_u64((uint64_t)attention->window + attention->q_len - 1, kv_len);
 }
