@@ -82,8 +82,8 @@ typedef struct decode_args {
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
     clfd_arg_int has_lse, has_status;
     clfd_arg_int window;
-    clfd_arg_int num_groups; /* balanced: work-groups that share the tiles */
-    clfd_arg_int min_tiles;  /* balanced: tiles of a work-group at least */
+    clfd_arg_int num_shares; /* balanced: shares that the tiles are cut into */
+    clfd_arg_int min_tiles;  /* balanced: tiles of a share at least */
     clfd_arg_float scale, softcap;
     clfd_arg_int padding;
 } decode_args;
@@ -106,15 +106,15 @@ typedef struct merge_args {
     clfd_arg_int partial_slots; /* the stride of slot */
     clfd_arg_int list;          /* a merge_list: where the states of a row are */
     clfd_arg_int has_sinks;
-    clfd_arg_int ratio, heads, passes; /* MERGE_ITEMS: as in decode_args */
-    clfd_arg_int block_rows;           /* MERGE_ITEMS: DECODE_ROWS */
+    clfd_arg_int ratio, heads, passes; /* MERGE_SHARES: as in decode_args */
+    clfd_arg_int block_rows;           /* MERGE_SHARES: DECODE_ROWS */
 } merge_args;
 
 /* Which states of a row the merge takes. */
 #define MERGE_ALL 0       /* every slot (clfd_enqueue_merge) */
 #define MERGE_SEQUENCES 1 /* the first list[sequence] slots */
 #define MERGE_SHARED 2    /* the first list[0] slots */
-#define MERGE_ITEMS 3 /* balanced: list[2 item] is the first work-group of the row's item, list[2 item + 1] the last */
+#define MERGE_SHARES 3    /* balanced: those of shares list[2 sequence] to list[2 sequence + 1] */
 
 typedef struct merge_pair_args {
     clfd_arg_long o1_offset, stat0_1_offset, stat1_1_offset;

@@ -7,7 +7,7 @@
  *
  * A kernel asks for its items one by one:
  *
- *     decode_work work;
+ *     DECODE_WORK_SPACE decode_work work;
  *     decode_item item;
  *     decode_start(&args, &in, &work);
  *     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace) { ... }
@@ -182,6 +182,15 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
     return own;
 }
 
+/* Where a work-group keeps its place in its share: each work-item for itself, or one place for all in local memory, which
+ * saves each of them some registers (an H200 ran one lanes work-group per unit instead of two: 160 registers, not 128). */
+#ifndef DECODE_WORK_SPACE
+#define DECODE_WORK_SPACE
+#define DECODE_WORK_BARRIER()
+#define DECODE_WORK_OWNER true
+#define DECODE_WORK_SHARED 0
+#endif
+
 #if DECODE_BALANCED
 #include "schedule.cl"
 #define DECODE_EACH_ITEM(args, in, work, item, workspace) while (decode_take(args, in, work, item, workspace))
@@ -194,11 +203,13 @@ typedef struct decode_work {
     int unused;
 } decode_work;
 
-static inline void decode_start(const decode_args *args, const decode_inputs *in, decode_work *work) {}
+static inline void decode_start(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work)
+{
+}
 
 /* The item of this work-group; false where there is none. */
-static inline bool decode_take(const decode_args *args, const decode_inputs *in, decode_work *work, decode_item *item,
-                               __global float *workspace)
+static inline bool decode_take(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work,
+                               decode_item *item, __global float *workspace)
 {
     uint index = (uint)get_group_id(0);
     const int pass = index % (uint)args->passes;

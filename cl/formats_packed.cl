@@ -85,10 +85,10 @@ static inline float8 packed_q4_0(uint2 bytes, bool high)
     const uint less = high ? 0xd480d480u : 0xe408e408u;   /* -72, -1032 */
     const uint2 upper = bytes >> 8;
     float8 value;
-    value.s02 = half2_to_float2(ptx_fma_halves((bytes.x & mask) | HALVES_1024, factor, less));
-    value.s13 = half2_to_float2(ptx_fma_halves((upper.x & mask) | HALVES_1024, factor, less));
-    value.s46 = half2_to_float2(ptx_fma_halves((bytes.y & mask) | HALVES_1024, factor, less));
-    value.s57 = half2_to_float2(ptx_fma_halves((upper.y & mask) | HALVES_1024, factor, less));
+    value.s02 = half2_to_float2(ptx_fma_halves(ptx_and_xor(bytes.x, mask, HALVES_1024), factor, less));
+    value.s13 = half2_to_float2(ptx_fma_halves(ptx_and_xor(upper.x, mask, HALVES_1024), factor, less));
+    value.s46 = half2_to_float2(ptx_fma_halves(ptx_and_xor(bytes.y, mask, HALVES_1024), factor, less));
+    value.s57 = half2_to_float2(ptx_fma_halves(ptx_and_xor(upper.y, mask, HALVES_1024), factor, less));
     return value;
 }
 

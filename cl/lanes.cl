@@ -6,11 +6,16 @@
  *   LANES           lanes per KV row, a power of two, at least LANES_ROWS
  *   LANES_UNROLL    tokens per lane group and step, a power of two
  *   LANES_PARTS     parts that share the query rows of a block, a power of two
+ *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used
  *   LANES_EXCHANGE  how lanes exchange values: 0 local memory and barriers, 1 sub-group shuffles, 2 PTX shuffles
  */
 #ifndef CLFD_LANES_CL
 #define CLFD_LANES_CL
 
+#define DECODE_WORK_SPACE __local
+#define DECODE_WORK_SHARED 1
+#define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #include "decode.cl"
 
 /* A function that is not a copy would index the registers' arrays in memory. */
@@ -28,8 +33,18 @@
 #ifndef LANES_UNROLL
 #define LANES_UNROLL 2
 #endif
+#ifndef LANES_AHEAD
+#define LANES_AHEAD 0
+#endif
 #ifndef LANES_PARTS
 #define LANES_PARTS 1
+#endif
+
+/* NVIDIA's compiler heeds a limit of registers only where the size of the work-group is left open. */
+#if CLFD_PTX
+#define LANES_KERNEL_SIZE
+#else
+#define LANES_KERNEL_SIZE __attribute__((reqd_work_group_size(LANES_WG, 1, 1)))
 #endif
 
 #define LANES_ROWS ((DECODE_ROWS + LANES_PARTS - 1) / LANES_PARTS)
@@ -44,14 +59,27 @@
 #define RUN_FITS(run, chunks, scale, group)                                                                            \
     (KV_ALIGNED >= 3 && (run) > 1 && (chunks) % (run) == 0 && (chunks) / (run) >= LANES &&                             \
      ((scale) != SCALE_GROUP || (group) % (8 * (run)) == 0))
-#if RUN_FITS(K_RUN, CHUNKS, K_SCALE, K_GROUP)
+/* GGML's blocks are read by eight lanes together: lanes_blocks.cl. */
+#define BLOCKS_FIT(scale, dims)                                                                                        \
+    (CLFD_PTX && LANES_EXCHANGE == 2 && KV_ALIGNED >= 3 && LANES == 8 && (scale) == SCALE_ROW && (dims) % 128 == 0)
+#if BLOCKS_FIT(K_SCALE, HEAD_DIM)
+#define BLOCKS_TOGETHER 1
+#define LANE_RUN 2
+#elif RUN_FITS(K_RUN, CHUNKS, K_SCALE, K_GROUP)
+#define BLOCKS_TOGETHER 0
 #define LANE_RUN K_RUN
 #else
+#define BLOCKS_TOGETHER 0
 #define LANE_RUN 1
 #endif
-#if RUN_FITS(V_RUN, CHUNKS_V, V_SCALE, V_GROUP)
+#if BLOCKS_FIT(V_SCALE, HEAD_DIM_V)
+#define BLOCKS_TOGETHER_V 1
+#define LANE_RUN_V 2
+#elif RUN_FITS(V_RUN, CHUNKS_V, V_SCALE, V_GROUP)
+#define BLOCKS_TOGETHER_V 0
 #define LANE_RUN_V V_RUN
 #else
+#define BLOCKS_TOGETHER_V 0
 #define LANE_RUN_V 1
 #endif
 #define LANE_RUNS ((CHUNKS / LANE_RUN + LANES - 1) / LANES)
@@ -59,12 +87,19 @@
 #define LANE_CHUNKS (LANE_RUNS * LANE_RUN)
 #define LANE_CHUNKS_V (LANE_RUNS_V * LANE_RUN_V)
 
+/* Which chunk of its row chunk c of a lane is; it may lie past the last one. Runs go round the lanes. */
+#define RUN_CHUNK(c, lane, run) (((c) / (run)*LANES + (lane)) * (run) + (c) % (run))
+#define BLOCK_CHUNK(c, lane, type)                                                                                     \
+    ((c) / 2 * 16 + ((type) == TYPE_Q8_0 ? (c) % 2 * 8 + (lane) : (lane) / 2 * 4 + (c) % 2 * 2 + (lane) % 2))
+#define LANE_CHUNK(c, lane) (BLOCKS_TOGETHER ? BLOCK_CHUNK(c, lane, K_TYPE) : RUN_CHUNK(c, lane, LANE_RUN))
+#define LANE_CHUNK_V(c, lane) (BLOCKS_TOGETHER_V ? BLOCK_CHUNK(c, lane, V_TYPE) : RUN_CHUNK(c, lane, LANE_RUN_V))
+
 /* A scale of a whole row belongs to its score or to its weight, and only the lane that has those needs it. Otherwise a
  * lane needs one for each of its runs, as it does of zeros. */
 #define ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
 #define ROW_SCALED_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
-#define RUN_SCALED (K_SCALED && !ROW_SCALED)
-#define RUN_SCALED_V (V_SCALED && !ROW_SCALED_V)
+#define RUN_SCALED (K_SCALED && !ROW_SCALED && !BLOCKS_TOGETHER)
+#define RUN_SCALED_V (V_SCALED && !ROW_SCALED_V && !BLOCKS_TOGETHER_V)
 #define LANE_SCALES (ROW_SCALED ? 1 : LANE_RUNS)
 #define LANE_SCALES_V (ROW_SCALED_V ? 1 : LANE_RUNS_V)
 
@@ -127,9 +162,6 @@ LANES_INLINE lanes_place lanes_find_place(__local float *share)
     at.part = item / PART_WG;
     return at;
 }
-
-/* The number of a lane's chunk c in a row: runs of `run` chunks go round the lanes. It may lie past the last one. */
-LANES_INLINE int lanes_chunk(int c, int lane, int run) { return (c / run * LANES + lane) * run + c % run; }
 
 /* Row r of a part as a row of the block. A part may end past the block. */
 LANES_INLINE int lanes_row(int part, int r) { return part * LANES_ROWS + r; }

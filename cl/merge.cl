@@ -113,14 +113,16 @@ static inline merge_row merge_find_row(const merge_args *args, const __global in
                                        int query, int head)
 {
     merge_row states;
-    if (args->list == MERGE_ITEMS) {
+    if (args->list == MERGE_SHARES) {
         const int groups = args->num_q_heads / args->ratio / args->heads, kv_head = head / args->ratio;
         const int x = query * args->ratio + head % args->ratio;
-        const long item = ((long)sequence * groups + kv_head / args->heads) * args->passes + x / args->block_rows;
-        const int first = list[2 * item], last = list[2 * item + 1];
-        states.stride = 2 * args->heads * args->block_rows;
-        states.slot = first * states.stride + kv_head % args->heads * args->block_rows + x % args->block_rows;
-        states.first_slot = states.slot + args->heads * args->block_rows;
+        const long block = kv_head / args->heads * args->passes + x / args->block_rows;
+        const long block_states = args->heads * args->block_rows; /* of a work-group, in one of its two slots */
+        const int first = list[2 * sequence], last = list[2 * sequence + 1];
+        states.stride = 2 * block_states * (groups * args->passes);
+        states.slot = first * states.stride + 2 * block_states * block + kv_head % args->heads * args->block_rows +
+                      x % args->block_rows;
+        states.first_slot = states.slot + block_states;
         states.count = first == last ? 0 : last - first + 1;
         return states;
     }

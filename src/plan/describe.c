@@ -206,8 +206,8 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
     if (ptx && caps->ptx_fp8)
         append(&to, " -DCLFD_PTX_FP8=1");
     if (tuning->family == CLFD_FAMILY_LANES)
-        append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
-               tuning->work_group, tuning->lanes, tuning->unroll, tuning->parts, tuning->exchange);
+        append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_AHEAD=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
+               tuning->work_group, tuning->lanes, tuning->unroll, tuning->ahead, tuning->parts, tuning->exchange);
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -2,6 +2,7 @@
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
+#define EVEN_SHARES 4u           /* shares from which the rest of a division is small */
 #define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -9,6 +10,8 @@ static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); 
 static uint64_t round_up(uint64_t value, uint64_t step) { return ceil_div(value, step) * step; }
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -113,21 +116,34 @@ static uint64_t lay_out(const clfd_attention *attention, uint64_t slots, uint64_
     return partials->list_offset + round_up(list_items * sizeof(int32_t), CLFD_WORKSPACE_ALIGNMENT);
 }
 
+/* Shares for `blocks` work-groups each: one work-group for each place on the device where that comes out even; otherwise
+ * several times as many, so that the rest of a division weighs little. */
+static uint32_t count_shares(uint64_t places, uint64_t blocks)
+{
+    const uint64_t even = places / blocks;
+
+    return even >= EVEN_SHARES || (even > 0 && places % blocks == 0)
+               ? (uint32_t)even
+               : (uint32_t)max_u64(EVEN_SHARES * places / blocks, 1);
+}
+
 /* AUTO, several sequences: calls whose lengths the host does not know share all tiles among the work-groups. Each of them
- * goes through the lengths of the batch twice, which bounds the batch. */
+ * goes through the lengths of the batch twice, which bounds the batch. Returns where the partial states end. */
 static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                               clfd_schedule *s)
 {
-    const uint64_t blocks = (uint64_t)(attention->num_kv_heads / s->heads) * s->passes * attention->max_batch;
-    const uint64_t tiles = max_u32((uint32_t)ceil_div(attention->max_kv_len, tuning->split_tile), 1);
+    const uint64_t blocks = (uint64_t)(attention->num_kv_heads / s->heads) * s->passes;
+    const uint64_t tiles = attention->max_batch * ceil_div(attention->max_kv_len, tuning->split_tile);
 
     if (attention->split_policy != CLFD_SPLIT_AUTO || attention->shared_kv || attention->max_batch < 2 ||
-        attention->max_batch > MAX_BALANCED_BATCH || blocks > MAX_GROUPS / 2)
+        attention->max_batch > MAX_BALANCED_BATCH)
         return 0;
     s->min_tiles = max_u32(tuning->min_split / tuning->split_tile, 1);
-    s->num_groups = (uint32_t)min_u64((uint64_t)caps->compute_units * tuning->groups_per_unit,
-                                      ceil_div(blocks * tiles, s->min_tiles));
-    return lay_out(attention, (uint64_t)s->num_groups * 2 * s->heads * s->rows, 2 * blocks, &s->balanced);
+    s->num_shares = (uint32_t)min_u64(count_shares((uint64_t)caps->compute_units * tuning->groups_per_unit, blocks),
+                                      ceil_div(tiles, s->min_tiles));
+    s->num_groups = (uint32_t)(s->num_shares * blocks);
+    return lay_out(attention, (uint64_t)s->num_groups * 2 * s->heads * s->rows, 2 * (uint64_t)attention->max_batch,
+                   &s->balanced);
 }
 
 clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,

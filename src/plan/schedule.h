@@ -23,8 +23,9 @@ typedef struct clfd_schedule {
     uint32_t num_splits;   /* AUTO, COUNT: splits per sequence at most; TOKENS: 0 */
     uint32_t split_tokens; /* TOKENS: tokens per split; else 0 */
     uint32_t grid_splits;  /* splits of the longest sequence: slots in the grid and in the workspace, at least 1 */
-    uint32_t num_groups;   /* balanced schedule: work-groups of its grid; 0 where the plan has none */
-    uint32_t min_tiles;    /* balanced schedule: tiles of split_tile tokens per work-group at least */
+    uint32_t num_shares;   /* balanced schedule: equal shares of all tiles; 0 where the plan has none */
+    uint32_t num_groups;   /* balanced schedule: its work-groups, one for each block of each share */
+    uint32_t min_tiles;    /* balanced schedule: tiles of split_tile tokens per share at least */
     uint64_t num_rows;     /* max_batch * q_len * num_q_heads */
     clfd_partials partials, balanced; /* of a call with splits, and of one with the balanced schedule */
     uint64_t workspace_bytes;

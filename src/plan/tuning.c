@@ -6,9 +6,20 @@
 #define LANES CLFD_FAMILY_LANES
 #define VECTOR CLFD_FAMILY_VECTOR
 
+/* Sets of types that K or V may have: how many elements lie in 16 bytes decides the shape of a kernel. */
+#define TYPE_BIT(name) (1u << CLFD_TYPE_##name)
+#define BYTES (TYPE_BIT(INT8) | TYPE_BIT(FP8_E4M3) | TYPE_BIT(FP8_E5M2))
+#define NIBBLES TYPE_BIT(INT4)
+#define Q8_0 TYPE_BIT(Q8_0)
+#define BLOCKS (TYPE_BIT(Q8_0) | TYPE_BIT(Q4_0))
+#define HALVES (TYPE_BIT(F16) | TYPE_BIT(BF16))
+#define SHORT (HALVES | BYTES | NIBBLES)
+#define ANY (~0u)
+
 static const struct shipped_row {
     cl_device_type type;
     clfd_exchange exchange;
+    uint32_t types; /* both K and V must be one of these */
     uint32_t max_head_dim, max_rows;
     clfd_tuning tuning;
 } table[] = {
@@ -102,8 +113,10 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
 
 static bool row_serves(const struct shipped_row *row, const clfd_attention *attention, uint32_t rows)
 {
-    return attention->head_dim <= row->max_head_dim && attention->head_dim_v <= row->max_head_dim &&
-           rows <= row->max_rows;
+    const uint32_t types = 1u << attention->k_type | 1u << attention->v_type;
+
+    return (types & ~row->types) == 0 && attention->head_dim <= row->max_head_dim &&
+           attention->head_dim_v <= row->max_head_dim && rows <= row->max_rows;
 }
 
 /* A shipped row as the device runs it for an attention: with vectors of the device's width, without what it cannot do,

@@ -21,6 +21,7 @@ typedef struct clfd_tuning {
     uint32_t rows;            /* rows: query rows per block at most, 1..8 */
     uint32_t lanes;           /* lanes: work-items per KV row; a power of two (lanes family) */
     uint32_t unroll;          /* unroll: keys per lane group and step; a power of two (lanes family) */
+    uint32_t ahead;           /* ahead: 1: loads are a step ahead of their use (lanes family) */
     uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family) */
     uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */
     uint32_t tile;            /* tile: keys per tile (vector family) */
@@ -32,7 +33,7 @@ typedef struct clfd_tuning {
     uint32_t split_tile;      /* split_tile: cuts of COUNT and AUTO fall on multiples of this */
 } clfd_tuning;
 
-#define CLFD_MAX_CANDIDATES 24
+#define CLFD_MAX_CANDIDATES 32
 
 /* The rows to try for an attention (complete: clfd_complete_attention) on a device, best first; the last is the
  * reference row, which every supported device runs. They depend on the device, types, dims and head ratio only: not on

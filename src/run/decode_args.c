@@ -81,7 +81,7 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.has_lse = b->lse.kind != CLFD_BUFFER_NONE;
     args.has_status = b->status.kind != CLFD_BUFFER_NONE;
     args.window = (cl_int)a->window;
-    args.num_groups = (cl_int)s->num_groups;
+    args.num_shares = (cl_int)s->num_shares;
     args.min_tiles = (cl_int)s->min_tiles;
     args.scale = a->scale;
     args.softcap = a->softcap;
@@ -110,7 +110,10 @@ merge_args clfd_make_merge_args(const clfd_plan *plan, const clfd_decode_call *c
     args.q_len = (cl_int)a->q_len;
     args.num_q_heads = (cl_int)a->num_q_heads;
     args.partial_slots = call->warmup ? 0 : (cl_int)s->grid_splits;
-    args.list = call->warmup ? MERGE_ALL : call->balanced ? MERGE_ITEMS : a->shared_kv ? MERGE_SHARED : MERGE_SEQUENCES;
+    args.list = call->warmup     ? MERGE_ALL
+                : call->balanced ? MERGE_SHARES
+                : a->shared_kv   ? MERGE_SHARED
+                                 : MERGE_SEQUENCES;
     args.has_sinks = b->sinks.kind != CLFD_BUFFER_NONE;
     args.ratio = (cl_int)s->ratio;
     args.heads = (cl_int)s->heads;
