@@ -6,6 +6,7 @@
 #ifndef CLFD_QUANTISE_CL
 #define CLFD_QUANTISE_CL
 
+#include "quotient.cl"
 #include "rope.cl"
 
 /* Where the scale and the zero of a group lie. */
@@ -51,12 +52,12 @@ static inline void quantise_group(__global uchar *codes, const new_row *row, int
     const float most = type == TYPE_INT8 ? 127.0f : 7.0f, least = place->has_zeros ? -most - 1.0f : -most;
     const extremes e = new_extremes(row, first, dims);
     /* In halves: the difference of two floats may be too great for one. */
-    const float range =
-        place->has_zeros ? (0.5f * e.high - 0.5f * e.low) / (0.5f * (most - least)) : fmax(-e.low, e.high) / most;
+    const float range = place->has_zeros ? quotient(0.5f * e.high - 0.5f * e.low, 0.5f * (most - least))
+                                         : quotient(fmax(-e.low, e.high), most);
     const float exact = extremes_finite(e) ? range : NAN;
     const float scale = place->type == TYPE_F16 ? half_value(half_bits(exact)) : exact;
     const bool usable = scale > 0.0f && scale < INFINITY;
-    const float zero = place->has_zeros && usable ? clamp(least - rint(e.low / scale), least, most) : 0.0f;
+    const float zero = place->has_zeros && usable ? clamp(least - rint(quotient(e.low, scale)), least, most) : 0.0f;
 
     element_store(place->scales, place->scale, scale, place->type);
     if (place->has_zeros)
@@ -64,7 +65,7 @@ static inline void quantise_group(__global uchar *codes, const new_row *row, int
     for (int d = first; d < first + dims; d += 2) {
         int code[2];
         for (int i = 0; i < 2; i++)
-            code[i] = usable ? (int)clamp(rint(new_element(row, d + i) / scale) + zero, least, most) : 0;
+            code[i] = usable ? (int)clamp(rint(quotient(new_element(row, d + i), scale)) + zero, least, most) : 0;
         if (type == TYPE_INT8) {
             codes[d] = (uchar)code[0];
             codes[d + 1] = (uchar)code[1];
@@ -87,11 +88,11 @@ static inline bool block_store_scale(__global uchar *block, float scale)
 static inline void quantise_q8_0(__global uchar *block, const new_row *row, int first)
 {
     const extremes e = new_extremes(row, first, 32);
-    const float greatest = fmax(-e.low, e.high);
-    const bool usable = block_store_scale(block, extremes_finite(e) ? greatest / 127.0f : NAN);
+    const float greatest = fmax(-e.low, e.high), inverse = quotient(127.0f, greatest);
+    const bool usable = block_store_scale(block, extremes_finite(e) ? quotient(greatest, 127.0f) : NAN);
 
     for (int d = 0; d < 32; d++)
-        block[2 + d] = (uchar)(usable ? (int)rint(new_element(row, first + d) * (127.0f / greatest)) : 0);
+        block[2 + d] = (uchar)(usable ? (int)rint(new_element(row, first + d) * inverse) : 0);
 }
 
 /* The element of greatest magnitude, the first of them, gets the code 0: -8 times the scale. */
@@ -105,10 +106,10 @@ static inline void quantise_q4_0(__global uchar *block, const new_row *row, int 
         const float x = new_element(row, first + d);
         peak = fabs(x) > fabs(peak) ? x : peak;
     }
-    const float scale = peak / -8.0f;
+    const float scale = peak * -0.125f, inverse = quotient(1.0f, scale);
     const bool usable = block_store_scale(block, extremes_finite(e) ? scale : NAN);
     for (int d = 0; d < 32; d++)
-        code[d] = usable ? (uint)min((int)(new_element(row, first + d) * (1.0f / scale) + 8.5f), 15) : 8u;
+        code[d] = usable ? (uint)min((int)(new_element(row, first + d) * inverse + 8.5f), 15) : 8u;
     for (int d = 0; d < 16; d++)
         block[2 + d] = (uchar)(code[d] | code[d + 16] << 4);
 }
@@ -143,7 +144,7 @@ static inline __attribute__((always_inline)) void quantise_dims(__global uchar *
     } else if (type == TYPE_E4M3 || type == TYPE_E5M2) {
         const float scale = element_load(place->scales, place->scale, place->type);
         for (int d = first; d < first + dims; d++)
-            codes[d] = fp8_code(new_element(row, d) / scale, type);
+            codes[d] = fp8_code(quotient(new_element(row, d), scale), type);
     } else {
         for (int d = first; d < first + dims; d++)
             element_store(codes, d, new_element(row, d), type);

@@ -9,24 +9,24 @@
 
 enum { MAP_BYTES = 4096 };
 
-/* Adds 1 to every byte of the map that the footprint covers, from `at` on. */
-static void cover(const clfd_footprint *footprint, int axis, size_t at, unsigned char *map)
+/* Adds 1 to every byte of the map that the footprint covers with its first `axes` axes, from `at` on. */
+static void cover(const clfd_footprint *footprint, int axes, size_t at, unsigned char *map)
 {
-    if (axis == footprint->num_axes) {
+    if (axes == 0) {
         ck_assert_uint_le(at + footprint->run, MAP_BYTES);
         for (uint64_t i = 0; i < footprint->run; i++)
             map[at + i]++;
         return;
     }
-    for (uint64_t i = 0; i < footprint->count[axis]; i++)
-        cover(footprint, axis + 1, at + (size_t)(i * footprint->stride[axis]), map);
+    for (uint64_t i = 0; i < footprint->count[axes - 1]; i++)
+        cover(footprint, axes - 1, at + (size_t)(i * footprint->stride[axes - 1]), map);
 }
 
 static bool really_nested(const clfd_footprint *footprint)
 {
     unsigned char map[MAP_BYTES] = {0};
 
-    cover(footprint, 0, 0, map);
+    cover(footprint, footprint->num_axes, 0, map);
     for (size_t i = 0; i < MAP_BYTES; i++)
         if (map[i] > 1)
             return false;
@@ -38,8 +38,8 @@ static bool really_apart(const clfd_footprint *a, const clfd_footprint *b, int d
     unsigned char map[2][MAP_BYTES] = {{0}};
     const size_t middle = MAP_BYTES / 2 - 512;
 
-    cover(a, 0, middle, map[0]);
-    cover(b, 0, (size_t)((int)middle + distance), map[1]);
+    cover(a, a->num_axes, middle, map[0]);
+    cover(b, b->num_axes, (size_t)((int)middle + distance), map[1]);
     for (size_t i = 0; i < MAP_BYTES; i++)
         if (map[0][i] != 0 && map[1][i] != 0)
             return false;

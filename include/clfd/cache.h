@@ -40,8 +40,9 @@ typedef enum clfd_rope { CLFD_ROPE_NONE = 0, CLFD_ROPE_NEOX = 1, CLFD_ROPE_GPTJ 
  *
  * K(b, p, g) and V(b, p, g) as at the top of attention.h; nothing but these rows and their scales is written. convert
  * rounds to nearest even. int8 and int4 get the scale (and zero) of each group from the row itself, GGML formats their
- * block's, fp8 divides by the given scale and saturates: see clfd_quantise_row, which gives the same codes up to the
- * rounding of a quotient (2.5 ulp in OpenCL). Scales of type F16 are rounded before the codes are computed from them.
+ * block's, fp8 divides by the given scale and saturates: see clfd_quantise_row, which gives the same codes and scales.
+ * Scales of type F16 are rounded before the codes are computed from them. A device without CL_FP_DENORM may take
+ * subnormal floats for 0.
  *
  * Rows of the cache must not overlap. What the descriptor says of scores and splits does not matter. With shared_kv there
  * is one sequence: batch is 0 or 1, and q cannot be rotated. With v_from_k there is no new_v. */
@@ -101,7 +102,7 @@ CLFD_API clfd_status clfd_enqueue_append(clfd_append_plan *plan, cl_command_queu
 
 /* ---- On the host ------------------------------------------------------------------------------------------------- */
 
-/* Quantises one row of dim elements (any type; plain ones are converted):
+/* Quantises one row of dim elements (any type; plain ones are converted), in fp32, each operation rounded:
  *
  *     int8, int4, no zeros   scales[g] = max|x| / 127 (7);  code = clamp(rint(x / scales[g]), -127 (-7), 127 (7))
  *     int8, int4, zeros      scales[g] = (max - min) / 255 (15); zeros[g] = -128 (-8) - rint(min / scales[g]);

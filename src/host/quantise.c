@@ -64,7 +64,8 @@ static int choose_scale(const group *g, int greatest)
         min = fminf(min, g->from[d]);
         max = fmaxf(max, g->from[d]);
     }
-    *g->scale = (float)(((double)max - (double)min) / (2 * greatest + 1));
+    /* In halves: the difference of two floats may be too great for one. */
+    *g->scale = (0.5f * max - 0.5f * min) / ((float)greatest + 0.5f);
     if (*g->scale > 0.0f)
         *g->zero = (float)(-greatest - 1) - rintf(min / *g->scale);
     return -greatest - 1;
