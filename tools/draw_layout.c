@@ -26,9 +26,10 @@ clfd_strides draw_strides(rng_state *rng, const draw_shape *shape, clfd_strides 
         feature_add(&trial->features, mark);
     }
     if (shape->may_broadcast && rng_chance(rng, 10)) {
-        const bool batch = rng_chance(rng, 50);
-        *(batch ? &given->batch : &given->head) = CLFD_STRIDE_BROADCAST;
-        strides[batch ? 0 : 2] = 0;
+        int64_t *const axes[] = {&given->batch, &given->token, &given->head};
+        const uint32_t axis = rng_below(rng, 3);
+        *axes[axis] = CLFD_STRIDE_BROADCAST;
+        strides[axis] = 0;
         feature_add(&trial->features, mark == FEATURE_STRIDES ? FEATURE_BROADCAST : mark);
     }
     return (clfd_strides){strides[0], strides[1], strides[2]};

@@ -1,8 +1,6 @@
 #include "verify_judge.h"
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One judgement: what is compared, and what was found so far. */
 struct judgement {
