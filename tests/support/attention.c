@@ -124,15 +124,21 @@ void attention_close(attention_call *call)
     free(call);
 }
 
+static cl_mem create_input(const attention_call *call, const void *data, size_t bytes)
+{
+    return call->create_input != NULL ? call->create_input(data, bytes)
+                                      : test_buffer_create_from(CL_MEM_READ_ONLY, data, bytes);
+}
+
 /* Behind one integer that would be a very long sequence, or a page far outside. */
-static clfd_buffer upload_index(const index_array *array)
+static clfd_buffer upload_index(const attention_call *call, const index_array *array)
 {
     int32_t *const values = allocate(array->count + 1, sizeof *values);
     cl_mem mem;
 
     values[0] = INT32_MAX;
     memcpy(values + 1, array->values, array->count * sizeof *values);
-    mem = test_buffer_create_from(CL_MEM_READ_ONLY, values, (array->count + 1) * sizeof *values);
+    mem = create_input(call, values, (array->count + 1) * sizeof *values);
     free(values);
     return test_buffer(mem, sizeof *values);
 }
@@ -165,11 +171,11 @@ void attention_upload(attention_call *call)
         const tensor_image *const image = &call->images[i];
         if (i != ATTENTION_OUT && image->data != NULL)
             *member(call, tensor_members[i]) =
-                test_buffer(test_buffer_create_from(CL_MEM_READ_ONLY, image->data, image->bytes), image->offset);
+                test_buffer(create_input(call, image->data, image->bytes), image->offset);
     }
     for (int i = 0; i < ATTENTION_INDICES; i++)
         if (call->indices[i].values != NULL)
-            *member(call, index_members[i]) = upload_index(&call->indices[i]);
+            *member(call, index_members[i]) = upload_index(call, &call->indices[i]);
     b->out = create_output(call->images[ATTENTION_OUT].bytes - 2 * ATTENTION_GUARD);
     b->out.offset = call->images[ATTENTION_OUT].offset;
     if (!call->problem.no_lse)

@@ -87,9 +87,10 @@ typedef struct attention_call {
     tensor_image images[ATTENTION_TENSORS];
     index_array indices[ATTENTION_INDICES];
     clfd_plan *plan;
-    clfd_buffers buffers; /* on the device from attention_upload on */
-    float *out, *lse;     /* what came back: [batch][q_len][num_q_heads][head_dim_v], and without dims */
-    uint32_t status;      /* likewise, without ATTENTION_STATUS_BEFORE */
+    cl_mem (*create_input)(const void *data, size_t bytes); /* makes a buffer of each input; NULL: one like any other */
+    clfd_buffers buffers;                                   /* on the device from attention_upload on */
+    float *out, *lse; /* what came back: [batch][q_len][num_q_heads][head_dim_v], and without dims */
+    uint32_t status;  /* likewise, without ATTENTION_STATUS_BEFORE */
     double *expected_out, *expected_lse;
     uint32_t expected_status;
     size_t num_rows; /* batch * q_len * num_q_heads */
