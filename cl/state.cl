@@ -82,17 +82,19 @@ static inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
 static inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + log(l); }
 
 /* A state of log-sum-exp s joined by a sink, which has a logit and no value: the new log-sum-exp, and what o is multiplied
- * by. The empty state's o stays 0. */
+ * by. The empty state's o stays 0. The built-in exp2, whatever state_exp2 is in the program, and a product that no compiler
+ * contracts: a direct write and a merge of one give the same bits. */
 static inline float2 state_sink(float s, float sink)
 {
     if (sink == -INFINITY)
         return (float2)(s, 1.0f);
+    if (!(s < INFINITY && sink < INFINITY))
+        return (float2)(NAN, NAN);
     if (s == -INFINITY)
-        return (float2)(sink, sink < INFINITY ? 0.0f : NAN);
+        return (float2)(sink, 0.0f);
     const float max = state_max(s, sink);
-    const float share = state_weight(s * STATE_LOG2E, max * STATE_LOG2E);
-    const float sum = share + state_weight(sink * STATE_LOG2E, max * STATE_LOG2E);
-    return (float2)(max + log(sum), share / sum);
+    const float least = exp2(fma(min(s, sink) - max, STATE_LOG2E, 0.0f)), sum = 1.0f + least;
+    return (float2)(max + log(sum), (s == max ? 1.0f : least) / sum);
 }
 
 /* o / l, element by element; the empty state's o is 0. A multiplication by 1/l would do, but one rounding is free. */

@@ -228,16 +228,18 @@ END_TEST
 
 START_TEST(lengths_are_read_on_the_device_at_every_call)
 {
-    static int32_t lens[5] = {200, 200, 200, 200, 200};
-    static const int32_t later[][5] = {{1, 2, 3, 4, 5}, {0, 0, 0, 0, 0}, {200, 31, 32, 33, 64}, {100, 0, -1, 999, 1}};
+    enum { BATCH = 5 };
+    static const int32_t lens[BATCH] = {200, 200, 200, 200, 200};
+    static const int32_t later[][BATCH] = {
+        {1, 2, 3, 4, 5}, {0, 0, 0, 0, 0}, {200, 31, 32, 33, 64}, {100, 0, -1, 999, 1}};
     attention_problem p = make_problem(false);
 
     p.kv_lens = lens;
     attention_call *const call = open_uploaded(&p);
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        memcpy(lens, later[i], sizeof lens);
-        ck_assert_int_eq(clEnqueueWriteBuffer(test_session_get()->queue, call->buffers.kv_lens.mem, CL_FALSE,
-                                              call->buffers.kv_lens.offset, sizeof lens, lens, 0, NULL, NULL),
+        memcpy(call->indices[ATTENTION_KV_LENS].values, later[i], sizeof later[i]);
+        ck_assert_int_eq(clEnqueueWriteBuffer(test_session_get()->queue, call->buffers.kv_lens.mem, CL_TRUE,
+                                              call->buffers.kv_lens.offset, sizeof later[i], later[i], 0, NULL, NULL),
                          CL_SUCCESS);
         enqueue(call, test_session_get()->queue, 0, NULL, NULL);
         attention_read(call);

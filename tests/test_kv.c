@@ -1,33 +1,9 @@
 /* Where keys and values lie (cl/kv.cl): memory that no row may see changes no bit, whatever it holds; one buffer may hold
  * K and V; one context serves different layouts in turn. The layouts themselves are cases of every family's test. */
-#include "support/decode_cases.h"
+#include "support/option_cases.h"
 #include "support/suite.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What other people's caches were seen to hold, and the greatest number of f16. */
-static const float poisons[] = {INFINITY, -INFINITY, 65504.0f, -65504.0f, 1e-7f};
-#define NUM_POISONS (sizeof poisons / sizeof poisons[0])
-
-/* Runs the problem with each poison in place of NaN and requires the same bits. */
-static void expect_poison_unused(const attention_problem *problem)
-{
-    attention_call *const nan_call = attention_open(problem);
-
-    attention_run(nan_call);
-    attention_expect_reference(nan_call);
-    for (size_t i = 0; i < NUM_POISONS; i++) {
-        attention_problem p = *problem;
-        p.poison = poisons[i];
-        attention_call *const call = attention_open(&p);
-        attention_run(call);
-        EXPECT(attention_same_bits(call, nan_call), "%g instead of NaN in unused memory changes a bit in %s",
-               poisons[i], clfd_plan_describe(call->plan));
-        attention_close(call);
-    }
-    attention_close(nan_call);
-}
 
 START_TEST(tails_of_keys_and_values_are_not_used)
 {

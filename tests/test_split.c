@@ -4,30 +4,6 @@
 #include "support/suite.h"
 #include <string.h>
 
-/* Copies a sequence's q, K and V from one call into another. */
-static void copy_sequence(attention_call *to, uint32_t to_batch, const attention_call *from, uint32_t from_batch)
-{
-    for (int tensor = ATTENTION_Q; tensor <= ATTENTION_V; tensor++) {
-        const tensor_image *const source = &from->images[tensor];
-        const uint32_t tokens = tensor == ATTENTION_Q ? source->tokens : attention_kv_len(from, from_batch);
-        for (uint32_t t = 0; t < tokens; t++)
-            for (uint32_t h = 0; h < source->heads; h++)
-                for (uint32_t d = 0; d < source->dim; d++)
-                    image_put(&to->images[tensor], to_batch, t, h, d, image_get(source, from_batch, t, h, d));
-    }
-}
-
-/* Whether a sequence's rows are the same to the bit in two calls. */
-static bool same_sequence(const attention_call *a, uint32_t a_batch, const attention_call *b, uint32_t b_batch)
-{
-    const size_t rows = (size_t)a->complete.q_len * a->complete.num_q_heads;
-
-    return memcmp(attention_out(a, a_batch, 0, 0), attention_out(b, b_batch, 0, 0),
-                  rows * a->complete.head_dim_v * sizeof(float)) == 0 &&
-           memcmp(&a->lse[attention_row(a, a_batch, 0, 0)], &b->lse[attention_row(b, b_batch, 0, 0)],
-                  rows * sizeof(float)) == 0;
-}
-
 START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
 {
     static const uint32_t batches[] = {2, 7, 64};
@@ -42,15 +18,18 @@ START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
         for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
             const uint32_t place = batches[i] - 1 - (uint32_t)i;
             int32_t lens[64];
-            for (uint32_t b = 0; b < batches[i]; b++)
+            uint32_t identities[64];
+            for (uint32_t b = 0; b < batches[i]; b++) {
                 lens[b] = b == place ? length : (int32_t)(b * 37 % 200);
+                identities[b] = b == place ? 0 : b + 1;
+            }
             p.attention.max_batch = batches[i];
             p.kv_lens = lens;
+            p.identities = identities;
             attention_call *const together = attention_open(&p);
-            copy_sequence(together, place, alone, 0);
             attention_run(together);
             attention_expect_reference(together);
-            EXPECT(same_sequence(together, place, alone, 0), "a batch of %u changes a row in %s", batches[i],
+            EXPECT(attention_same_sequence(together, place, alone, 0), "a batch of %u changes a row in %s", batches[i],
                    clfd_plan_describe(together->plan));
             attention_close(together);
         }
@@ -93,8 +72,6 @@ START_TEST(capacity_and_placement_change_no_bit)
                 p.kv_len_bound = variants[v].bound;
                 p.kv_offset = variants[v].kv_offset;
                 attention_call *const other = attention_open(&p);
-                for (uint32_t b = 0; b < 5; b++)
-                    copy_sequence(other, b, first, b);
                 attention_run(other);
                 EXPECT(attention_same_bits(other, first), "capacity %u with bound %u changes a bit in %s",
                        variants[v].capacity, variants[v].bound, clfd_plan_describe(other->plan));
@@ -122,8 +99,6 @@ START_TEST(direct_write_equals_a_merge_of_one)
             attention_call *const direct = attention_open(&p);
             p.attention.max_kv_len = 7 * TOKENS;
             attention_call *const merged = attention_open(&p);
-            for (uint32_t b = 0; b < 5; b++)
-                copy_sequence(merged, b, direct, b);
             attention_run(direct);
             attention_run(merged);
             ck_assert_ptr_nonnull(strstr(clfd_plan_describe(direct->plan), " splits1 "));

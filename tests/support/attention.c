@@ -1,8 +1,7 @@
 #include "support/attention.h"
 #include "plan/check.h"
-#include "support/random.h"
-#include <check.h>
-#include <math.h>
+#include "support/suite.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,98 +13,100 @@ static void *allocate(size_t count, size_t bytes)
     return memory;
 }
 
-/* ---- Images ------------------------------------------------------------------------------------------------------ */
+/* ---- A call in host memory --------------------------------------------------------------------------------------- */
 
-static void make_image(attention_call *call, attention_tensor tensor, clfd_type type, const clfd_strides *strides,
-                       uint32_t tokens, uint32_t heads, uint32_t dim, size_t offset)
+/* Room for every cache row at its full length, and a few pages that nobody uses. */
+static void give_pages(clfd_attention *a)
 {
-    const float poison = call->problem.poison == 0.0f ? NAN : call->problem.poison;
-    tensor_image *const image = &call->images[tensor];
+    const uint32_t batch = a->max_batch > 0 ? a->max_batch : 1;
+    const uint32_t rows = a->num_cache_rows > 0 ? a->num_cache_rows : batch;
 
-    *image = (tensor_image){.type = type,
-                            .strides = *strides,
-                            .batch = call->complete.max_batch,
-                            .tokens = tokens,
-                            .heads = heads,
-                            .dim = dim,
-                            .offset = offset};
-    image_create(image, tensor == ATTENTION_OUT ? ATTENTION_GUARD : 0, poison);
+    if (a->paging != CLFD_PAGING_NONE && a->num_pages == 0)
+        a->num_pages = rows * ((a->max_kv_len + a->page_size - 1) / a->page_size) + 3;
 }
 
-/* Random values for what the call may use: of K and V the keys below each sequence's length. */
-static void draw_image(attention_call *call, attention_tensor tensor, random_source *source)
+attention_call *attention_draw(const attention_problem *problem)
 {
-    tensor_image *const image = &call->images[tensor];
-
-    for (uint32_t b = 0; b < call->batch; b++) {
-        const uint32_t tokens = tensor == ATTENTION_Q ? image->tokens : attention_kv_len(call, b);
-        for (uint32_t t = 0; t < tokens; t++)
-            for (uint32_t h = 0; h < image->heads; h++)
-                for (uint32_t d = 0; d < image->dim; d++)
-                    image_put(image, b, t, h, d, random_normal(source));
-    }
-}
-
-static void make_images(attention_call *call)
-{
-    const attention_problem *const p = &call->problem;
-    const clfd_attention *const a = &call->complete;
-    random_source source = {p->seed + 1};
-
-    make_image(call, ATTENTION_Q, a->q_type, &a->q_strides, a->q_len, a->num_q_heads, a->head_dim, p->q_offset);
-    make_image(call, ATTENTION_K, a->k_type, &a->k_strides, a->max_kv_len, a->num_kv_heads, a->head_dim, p->kv_offset);
-    draw_image(call, ATTENTION_Q, &source);
-    draw_image(call, ATTENTION_K, &source);
-    if (!a->v_from_k) {
-        make_image(call, ATTENTION_V, a->v_type, &a->v_strides, a->max_kv_len, a->num_kv_heads, a->head_dim_v,
-                   p->kv_offset);
-        draw_image(call, ATTENTION_V, &source);
-    }
-    make_image(call, ATTENTION_OUT, a->out_type, &a->out_strides, a->q_len, a->num_q_heads, a->head_dim_v,
-               ATTENTION_GUARD + p->out_offset);
-}
-
-/* ---- Calls ------------------------------------------------------------------------------------------------------- */
-
-uint32_t attention_kv_len(const attention_call *call, uint32_t batch)
-{
-    const int64_t max = call->complete.max_kv_len, given = call->problem.kv_len_bound;
-    const int64_t bound = given > 0 && given < max ? given : max;
-    const int64_t length = call->problem.kv_lens != NULL ? call->problem.kv_lens[batch] : bound;
-
-    return (uint32_t)(length < 0 ? 0 : length > bound ? bound : length);
-}
-
-attention_call *attention_open(const attention_problem *problem)
-{
-    test_session *const session = test_session_get();
     attention_call *const call = allocate(1, sizeof *call);
-    clfd_status status;
 
     call->problem = *problem;
     call->problem.attention.struct_size = sizeof call->problem.attention;
-    status = clfd_complete_attention(&call->problem.attention, &call->complete, NULL);
+    give_pages(&call->problem.attention);
+    const clfd_status status = clfd_complete_attention(&call->problem.attention, &call->complete, NULL);
     ck_assert_msg(status == CLFD_SUCCESS, "the problem is none: %s", clfd_status_string(status));
     call->batch = problem->batch != 0 ? problem->batch : call->complete.max_batch;
+    call->sequences = call->complete.shared_kv ? 1 : call->batch;
     call->num_rows = (size_t)call->batch * call->complete.q_len * call->complete.num_q_heads;
-    make_images(call);
+    attention_make_tensors(call);
+    attention_draw_values(call);
     call->out = allocate(call->num_rows * call->complete.head_dim_v, sizeof *call->out);
     call->lse = allocate(call->num_rows, sizeof *call->lse);
     call->expected_out = allocate(call->num_rows * call->complete.head_dim_v, sizeof *call->expected_out);
     call->expected_lse = allocate(call->num_rows, sizeof *call->expected_lse);
-    status = clfd_plan_create(session->context, &call->problem.attention, &call->plan);
-    ck_assert_msg(status == CLFD_SUCCESS, "%s: %s", clfd_status_string(status), session->heard.last[CLFD_LOG_ERROR]);
     return call;
+}
+
+void attention_create_plan(attention_call *call)
+{
+    test_session *const session = test_session_get();
+    const clfd_status status = clfd_plan_create(session->context, &call->problem.attention, &call->plan);
+
+    ck_assert_msg(status == CLFD_SUCCESS, "%s: %s", clfd_status_string(status), session->heard.last[CLFD_LOG_ERROR]);
+}
+
+attention_call *attention_open(const attention_problem *problem)
+{
+    attention_call *const call = attention_draw(problem);
+
+    attention_create_plan(call);
+    return call;
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
+
+#define MEMBER(name) offsetof(clfd_buffers, name)
+
+static const size_t tensor_members[ATTENTION_TENSORS] = {
+    [ATTENTION_Q] = MEMBER(q),
+    [ATTENTION_K] = MEMBER(k),
+    [ATTENTION_V] = MEMBER(v),
+    [ATTENTION_OUT] = MEMBER(out),
+    [ATTENTION_K_SCALE] = MEMBER(k_scale),
+    [ATTENTION_V_SCALE] = MEMBER(v_scale),
+    [ATTENTION_K_ZERO] = MEMBER(k_zero),
+    [ATTENTION_V_ZERO] = MEMBER(v_zero),
+    [ATTENTION_ALIBI] = MEMBER(alibi),
+    [ATTENTION_SINKS] = MEMBER(sinks),
+    [ATTENTION_BIAS] = MEMBER(bias),
+    [ATTENTION_MASK] = MEMBER(mask),
+};
+
+static const size_t index_members[ATTENTION_INDICES] = {
+    [ATTENTION_KV_LENS] = MEMBER(kv_lens),         [ATTENTION_POSITIONS] = MEMBER(query_positions),
+    [ATTENTION_START] = MEMBER(kv_start),          [ATTENTION_CACHE_ROWS] = MEMBER(cache_batch_idx),
+    [ATTENTION_BLOCK_TABLE] = MEMBER(block_table), [ATTENTION_PAGE_INDPTR] = MEMBER(page_indptr),
+};
+
+static clfd_buffer *member(attention_call *call, size_t offset)
+{
+    return (clfd_buffer *)((char *)&call->buffers + offset);
+}
+
+static void release(clfd_buffer *buffer)
+{
+    if (buffer->mem != NULL)
+        clReleaseMemObject(buffer->mem);
 }
 
 static void release_buffers(attention_call *call)
 {
-    clfd_buffers *const b = &call->buffers;
-    clfd_buffer *const all[] = {&b->q, &b->k, &b->v, &b->kv_lens, &b->out, &b->lse, &b->workspace};
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i]->mem != NULL)
-            clReleaseMemObject(all[i]->mem);
+    for (int i = 0; i < ATTENTION_TENSORS; i++)
+        release(member(call, tensor_members[i]));
+    for (int i = 0; i < ATTENTION_INDICES; i++)
+        release(member(call, index_members[i]));
+    release(&call->buffers.lse);
+    release(&call->buffers.status);
+    release(&call->buffers.workspace);
 }
 
 void attention_close(attention_call *call)
@@ -114,6 +115,8 @@ void attention_close(attention_call *call)
     clfd_plan_release(call->plan);
     for (int i = 0; i < ATTENTION_TENSORS; i++)
         image_destroy(&call->images[i]);
+    for (int i = 0; i < ATTENTION_INDICES; i++)
+        free(call->indices[i].values);
     free(call->out);
     free(call->lse);
     free(call->expected_out);
@@ -121,27 +124,35 @@ void attention_close(attention_call *call)
     free(call);
 }
 
-static clfd_buffer upload_image(const tensor_image *image)
+static cl_mem create_input(const attention_call *call, const void *data, size_t bytes)
 {
-    return test_buffer(test_buffer_create_from(CL_MEM_READ_ONLY, image->data, image->bytes), image->offset);
+    return call->create_input != NULL ? call->create_input(data, bytes)
+                                      : test_buffer_create_from(CL_MEM_READ_ONLY, data, bytes);
 }
 
-/* kv_lens behind one integer that would be a very long sequence. */
-static clfd_buffer upload_kv_lens(const attention_call *call)
+/* Behind one integer that would be a very long sequence, or a page far outside. */
+static clfd_buffer upload_index(const attention_call *call, const index_array *array)
 {
-    int32_t *lens = allocate(call->batch + 1, sizeof *lens);
+    int32_t *const values = allocate(array->count + 1, sizeof *values);
     cl_mem mem;
 
-    lens[0] = INT32_MAX;
-    memcpy(lens + 1, call->problem.kv_lens, call->batch * sizeof *lens);
-    mem = test_buffer_create_from(CL_MEM_READ_ONLY, lens, (call->batch + 1) * sizeof *lens);
-    free(lens);
-    return test_buffer(mem, sizeof *lens);
+    values[0] = INT32_MAX;
+    memcpy(values + 1, array->values, array->count * sizeof *values);
+    mem = create_input(call, values, (array->count + 1) * sizeof *values);
+    free(values);
+    return test_buffer(mem, sizeof *values);
 }
 
 static clfd_buffer create_output(size_t bytes)
 {
     return test_buffer(test_buffer_create(CL_MEM_READ_WRITE, bytes + 2 * ATTENTION_GUARD, 0xff), ATTENTION_GUARD);
+}
+
+static clfd_buffer create_status(void)
+{
+    const uint32_t words[3] = {0, ATTENTION_STATUS_BEFORE, 0};
+
+    return test_buffer(test_buffer_create_from(CL_MEM_READ_WRITE, words, sizeof words), sizeof words[0]);
 }
 
 void attention_upload(attention_call *call)
@@ -154,20 +165,28 @@ void attention_upload(attention_call *call)
     b->struct_size = sizeof *b;
     b->batch = call->batch;
     b->kv_len_bound = call->problem.kv_len_bound;
-    b->q = upload_image(&call->images[ATTENTION_Q]);
-    b->k = upload_image(&call->images[ATTENTION_K]);
-    if (!call->complete.v_from_k)
-        b->v = upload_image(&call->images[ATTENTION_V]);
-    if (call->problem.kv_lens != NULL)
-        b->kv_lens = upload_kv_lens(call);
+    if (call->complete.paging == CLFD_PAGING_CSR)
+        b->num_page_indices = (uint32_t)call->indices[ATTENTION_BLOCK_TABLE].count;
+    for (int i = 0; i < ATTENTION_TENSORS; i++) {
+        const tensor_image *const image = &call->images[i];
+        if (i != ATTENTION_OUT && image->data != NULL)
+            *member(call, tensor_members[i]) =
+                test_buffer(create_input(call, image->data, image->bytes), image->offset);
+    }
+    for (int i = 0; i < ATTENTION_INDICES; i++)
+        if (call->indices[i].values != NULL)
+            *member(call, index_members[i]) = upload_index(call, &call->indices[i]);
     b->out = create_output(call->images[ATTENTION_OUT].bytes - 2 * ATTENTION_GUARD);
     b->out.offset = call->images[ATTENTION_OUT].offset;
     if (!call->problem.no_lse)
         b->lse = create_output(call->num_rows * sizeof(float));
+    b->status = create_status();
     b->workspace = create_output(clfd_plan_workspace_bytes(call->plan));
     ck_assert_int_eq(clfd_enqueue_workspace_init(call->plan, session->queue, &b->workspace, 0, NULL, NULL),
                      CLFD_SUCCESS);
 }
+
+/* ---- Whole calls ------------------------------------------------------------------------------------------------- */
 
 void attention_run(attention_call *call)
 {

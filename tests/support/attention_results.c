@@ -41,6 +41,16 @@ static unsigned char *read_guarded(const clfd_buffer *buffer, size_t bytes, cons
     return data;
 }
 
+static void read_status(attention_call *call)
+{
+    uint32_t words[3];
+
+    test_buffer_read(call->buffers.status.mem, 0, words, sizeof words);
+    EXPECT(words[0] == 0 && words[2] == 0, "a word beside the status word is written");
+    EXPECT((words[1] & ATTENTION_STATUS_BEFORE) != 0, "a bit of the status word is cleared");
+    call->status = words[1] & ~ATTENTION_STATUS_BEFORE;
+}
+
 void attention_read(attention_call *call)
 {
     unsigned char *data;
@@ -51,6 +61,7 @@ void attention_read(attention_call *call)
         memcpy(call->lse, data + ATTENTION_GUARD, call->num_rows * sizeof(float));
         free(data);
     }
+    read_status(call);
     data = read_guarded(&call->buffers.workspace, clfd_plan_workspace_bytes(call->plan), "a guard of the workspace");
     expect_bytes(data + ATTENTION_GUARD, CLFD_CONTROL_BYTES, 0, "the control region");
     free(data);
@@ -75,23 +86,49 @@ void attention_expect(const attention_call *call, const double *out, const doubl
            "lse of %s: %s", clfd_plan_describe(call->plan), message);
 }
 
+/* Where a tensor is, as the reference wants it; NULL where there is none. */
+static const void *data_of(const attention_call *call, attention_tensor tensor)
+{
+    const tensor_image *const image = &call->images[tensor];
+    return image->data != NULL ? image->data + image->offset : NULL;
+}
+
 void attention_expect_reference(attention_call *call)
 {
-    const tensor_image *const images = call->images;
+    const index_array *const indices = call->indices;
     const clfd_host_tensors tensors = {
         .struct_size = sizeof tensors,
         .batch = call->batch,
         .kv_len_bound = call->problem.kv_len_bound,
-        .q = images[ATTENTION_Q].data + images[ATTENTION_Q].offset,
-        .k = images[ATTENTION_K].data + images[ATTENTION_K].offset,
-        .v = call->complete.v_from_k ? NULL : images[ATTENTION_V].data + images[ATTENTION_V].offset,
-        .kv_lens = call->problem.kv_lens,
+        .num_page_indices =
+            call->complete.paging == CLFD_PAGING_CSR ? (uint32_t)indices[ATTENTION_BLOCK_TABLE].count : 0,
+        .q = data_of(call, ATTENTION_Q),
+        .k = data_of(call, ATTENTION_K),
+        .v = data_of(call, ATTENTION_V),
+        .kv_lens = indices[ATTENTION_KV_LENS].values,
+        .alibi = data_of(call, ATTENTION_ALIBI),
+        .bias = data_of(call, ATTENTION_BIAS),
+        .mask = data_of(call, ATTENTION_MASK),
+        .sinks = data_of(call, ATTENTION_SINKS),
+        .query_positions = indices[ATTENTION_POSITIONS].values,
+        .kv_start = indices[ATTENTION_START].values,
+        .cache_batch_idx = indices[ATTENTION_CACHE_ROWS].values,
+        .block_table = indices[ATTENTION_BLOCK_TABLE].values,
+        .page_indptr = indices[ATTENTION_PAGE_INDPTR].values,
+        .k_scale = data_of(call, ATTENTION_K_SCALE),
+        .v_scale = data_of(call, ATTENTION_V_SCALE),
+        .k_zero = data_of(call, ATTENTION_K_ZERO),
+        .v_zero = data_of(call, ATTENTION_V_ZERO),
         .out = call->expected_out,
         .lse = call->expected_lse,
+        .status = &call->expected_status,
     };
 
+    call->expected_status = 0;
     ck_assert_int_eq(clfd_reference_attention(&call->problem.attention, &tensors, NULL), CLFD_SUCCESS);
     attention_expect(call, call->expected_out, call->expected_lse);
+    EXPECT(call->status == call->expected_status, "the status word of %s is %#x instead of %#x",
+           clfd_plan_describe(call->plan), call->status, call->expected_status);
 }
 
 size_t attention_row(const attention_call *call, uint32_t batch, uint32_t query, uint32_t head)
@@ -112,4 +149,14 @@ bool attention_same_bits(const attention_call *a, const attention_call *b)
     ck_assert_uint_eq(a->complete.head_dim_v, b->complete.head_dim_v);
     return memcmp(a->out, b->out, values * sizeof *a->out) == 0 &&
            memcmp(a->lse, b->lse, a->num_rows * sizeof *a->lse) == 0;
+}
+
+bool attention_same_sequence(const attention_call *a, uint32_t a_batch, const attention_call *b, uint32_t b_batch)
+{
+    const size_t rows = (size_t)a->complete.q_len * a->complete.num_q_heads;
+
+    return memcmp(attention_out(a, a_batch, 0, 0), attention_out(b, b_batch, 0, 0),
+                  rows * a->complete.head_dim_v * sizeof(float)) == 0 &&
+           memcmp(&a->lse[attention_row(a, a_batch, 0, 0)], &b->lse[attention_row(b, b_batch, 0, 0)],
+                  rows * sizeof(float)) == 0;
 }
