@@ -8,6 +8,7 @@
  *   NAME_floats8(row, index) both, where they need not lie apart: for CPUs, where it may be one instruction
  *   NAME_load_run, NAME_unpack_run(run, i), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
  *                            more than one; i counts the eights
+ *   NAME_run_scale(run)      of a run of a GGML format the scale
  *   NAME_scale(row, index)   of GGML formats the scale of the element's block; 1 for others
  *
  * and K_FORMAT(load8), V_FORMAT(load8) and so on name those of K and of V.

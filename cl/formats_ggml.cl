@@ -102,40 +102,54 @@ static inline float q4_0_scale(const __global uchar *row, int index)
     return vload_half(0, (const __global half *)(row + index / 32 * Q4_0_BYTES));
 }
 
-/* ---- Runs: a block at once, by 8-byte words ------------------------------------------------------------------------ */
+/* ---- Runs: a block at once, its scale included -------------------------------------------------------------------- */
 
 #if CLFD_PTX
 #define GGML_RUN_WORDS 5
 
-/* The 8-byte words that hold a block's codes, as halves, and how many bytes of the first lie before them: 0, 2, 4, 6. */
+/* The 8-byte words that hold a block, as halves. Blocks begin at bytes 0, 2, 4, 6 of theirs, in turn. */
 typedef struct ggml_run {
     uint halves[2 * GGML_RUN_WORDS];
-    uint before;
+    uint turn;
 } ggml_run;
 typedef ggml_run q8_0_run;
 typedef ggml_run q4_0_run;
 
-/* `words` of them cover the codes at an offset of a row on an 8-byte boundary; the last one is beyond codes that begin
- * with a word, and then it is not read. */
-static inline ggml_run ggml_load_run(const __global uchar *row, int offset, int words)
+/* Block `block` of a row on an 8-byte boundary, in num_words (3 or 5) words. Pairs of them are loaded at once: where the
+ * first word is no such pair's first, it is the one that is loaded alone, and otherwise the last. */
+static inline ggml_run ggml_load_run(const __global uchar *row, int block, int num_words)
 {
-    const __global uint2 *const from = (const __global uint2 *)(row + (offset & ~7));
+    const __global uchar *const from = row + block * (num_words - 1) * 8;
+    const uint odd = (uint)(ulong)from & 8u, odd_mask = odd != 0 ? ~0u : 0u;
+    const __global uint4 *const pairs = (const __global uint4 *)(from + odd);
+    const uint2 alone = *(const __global uint2 *)(from + (odd != 0 ? 0 : (num_words - 1) * 8));
+    uint in_order[2 * GGML_RUN_WORDS + 2]; /* the pairs, as they lie */
     ggml_run run;
-    run.before = offset & 7;
+
+    run.turn = (uint)block & 3u;
 #pragma unroll
-    for (int i = 0; i < words; i++) {
-        const uint2 word = from[i == words - 1 && run.before == 0 ? 0 : i];
-        run.halves[2 * i] = word.x;
-        run.halves[2 * i + 1] = word.y;
+    for (int i = 0; i < num_words / 2; i++) {
+        const uint4 pair = pairs[i];
+        in_order[4 * i] = pair.x;
+        in_order[4 * i + 1] = pair.y;
+        in_order[4 * i + 2] = pair.z;
+        in_order[4 * i + 3] = pair.w;
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * num_words; i++) {
+        const uint single = i % 2 == 0 ? alone.x : alone.y;
+        const uint with_first = i < 2 ? single : in_order[i - 2];
+        const uint with_last = i < 2 * num_words - 2 ? in_order[i] : single;
+        run.halves[i] = bitselect(with_last, with_first, odd_mask);
     }
     return run;
 }
 
-/* Bytes [8 i, 8 i + 8) of the codes. */
+/* Bytes [8 i, 8 i + 8) of the codes, which begin at bytes 2, 4, 6 and 8. */
 static inline uint2 ggml_pick_run(const ggml_run *run, int i)
 {
-    const uint selector = run->before & 2 ? 0x5432 : 0x3210;
-    const uint later = run->before & 4 ? 0xffffffffu : 0u; /* a choice of indices would put the words into memory */
+    const uint selector = run->turn & 1 ? 0x7654 : 0x5432;
+    const uint later = run->turn & 2 ? ~0u : 0u; /* a choice of indices would put the words into memory */
     uint halves[3];
     uint2 picked;
 #pragma unroll
@@ -146,19 +160,19 @@ static inline uint2 ggml_pick_run(const ggml_run *run, int i)
     return picked;
 }
 
-static inline q8_0_run q8_0_load_run(const __global uchar *row, int index)
+static inline float ggml_run_scale(const ggml_run *run)
 {
-    return ggml_load_run(row, q8_0_offset(index), 5);
+    const uint word = bitselect(run->halves[0], run->halves[1], run->turn & 2 ? ~0u : 0u);
+    return half2_to_float2(ptx_permute(word, 0, run->turn & 1 ? 0x4432 : 0x4410)).x;
 }
 
+static inline q8_0_run q8_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 5); }
 static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(ggml_pick_run(&run, i)); }
+static inline float q8_0_run_scale(q8_0_run run) { return ggml_run_scale(&run); }
 
-static inline q4_0_run q4_0_load_run(const __global uchar *row, int index)
-{
-    return ggml_load_run(row, q4_0_offset(index), 3);
-}
-
+static inline q4_0_run q4_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 3); }
 static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
+static inline float q4_0_run_scale(q4_0_run run) { return ggml_run_scale(&run); }
 #endif
 
 #endif

@@ -54,7 +54,7 @@ LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *i
 #pragma unroll
     for (int i = 0; i < LANE_SCALES; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM);
-#if RUN_SCALED
+#if RUN_SCALED && !(K_SCALE == SCALE_ROW && LANE_RUN > 1)
         token->k_scale[i] = kv_key_scale(args, in, cache, place, row, d);
 #endif
 #if K_ZEROS
@@ -81,7 +81,7 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
 #pragma unroll
     for (int i = 0; i < LANE_SCALES_V; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V);
-#if RUN_SCALED_V
+#if RUN_SCALED_V && !(V_SCALE == SCALE_ROW && LANE_RUN_V > 1)
         token->v_scale[i] = kv_value_scale(args, in, cache, place, row, d);
 #endif
 #if V_ZEROS
@@ -146,7 +146,11 @@ LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_place *at, const lanes_to
         chunks.scales[c] = shared.scale[c];
 #else
         chunks.values[c] = lanes_key(token, i * LANE_RUN + c, at->lane);
+#if K_SCALE == SCALE_ROW && LANE_RUN > 1
+        chunks.scales[c] = K_FORMAT(run_scale)(token->k[i]);
+#else
         chunks.scales[c] = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
+#endif
 #endif
     }
     return chunks;
@@ -165,7 +169,11 @@ LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_place *at, const lanes_
         chunks.scales[c] = shared.scale[c];
 #else
         chunks.values[c] = lanes_value(token, i * LANE_RUN_V + c);
+#if V_SCALE == SCALE_ROW && LANE_RUN_V > 1
+        chunks.scales[c] = V_FORMAT(run_scale)(token->v[i]);
+#else
         chunks.scales[c] = RUN_SCALED_V ? token->v_scale[min(i, LANE_SCALES_V - 1)] : 1.0f;
+#endif
 #endif
     }
     return chunks;
