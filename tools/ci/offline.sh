@@ -48,6 +48,15 @@ variants=build/dev/tests/kernel_variants
 # libclc has no sub-group functions.
 "$variants" | sort -u | cat "$work/files" - >"$work/amd.list"
 "$variants" sub_groups | sort -u | cat "$work/files" - >"$work/intel.list"
+# Each option of describe.c must be among them, in both families.
+for option in $(sed -n 's/^ *{"\([A-Z_]*\)", .*/\1/p' src/plan/describe.c); do
+    for family in decode_lanes decode_vector; do
+        if ! grep -q "^$family.* -D$option=" "$work/amd.list"; then
+            echo "no variant of $family has $option"
+            exit 1
+        fi
+    done
+done
 
 compile_all amd &
 amd=$!
