@@ -145,7 +145,7 @@ VECTOR_INLINE wide vector_scores(const vector_tile *tile, const score_row *rows,
     wide scores;
     for (int lane = 0; lane < VECTOR_WIDTH; lane++) {
         const int key = first + lane % keys;
-        const bool exists = key < tile->count && (KV_PAGED == 0 || tile->places[key].valid);
+        const bool exists = key < tile->count && tile->places[key].valid;
         ((float *)&scores)[lane] = exists ? score_key(tile->args, tile->in, &rows[first_row + lane / keys],
                                                       tile->first + key, scale, ((const float *)&dots)[lane])
                                           : -INFINITY;
