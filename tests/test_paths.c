@@ -1,5 +1,5 @@
 /* test_paths.c - one small problem for each path through the kernels: families, types, partial formats, split policies,
- * direct writes and merges, rows of every kind. Small enough for a simulator: tools/ci/oclgrind.sh runs this program
+ * the balanced schedule, direct writes and merges, options, pages, shared K and V, rows of every kind. Small enough for a simulator: tools/ci/oclgrind.sh runs this program
  * under Oclgrind, which reports races and uninitialised reads. */
 #include "support/append_case.h"
 #include "support/attention.h"
@@ -20,9 +20,9 @@ enum { BATCH = 4, MAX_KV_LEN = 40 };
 static const int32_t kv_lens[BATCH] = {0, 1, 23, MAX_KV_LEN};
 
 static const char *const tunings[] = {
-    "family=decode_vector width=8 tile=1",
-    "family=decode_vector width=8 tile=8 heads=2",
-    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4 parts=2",
+    "family=decode_vector width=8 tile=1 min_split=8 split_tile=8",
+    "family=decode_vector width=8 tile=8 heads=2 min_split=8 split_tile=8",
+    "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 rows=4 parts=2 min_split=8 split_tile=8",
 };
 
 /* clang-format off */
@@ -34,6 +34,23 @@ static const clfd_attention problems[] = {
      .split_policy = CLFD_SPLIT_TOKENS, .split_size = 16},
     {.num_q_heads = 8, .num_kv_heads = 2, .head_dim = 72, .head_dim_v = 64, .v_from_k = 1, .q_type = F32, .k_type = BF16,
      .out_type = BF16, .k_alignment = 2, .kv_layout = CLFD_LAYOUT_BHSD},
+    /* AUTO with lengths: balanced. */
+    {.num_q_heads = 2, .num_kv_heads = 1, .head_dim = 16, .q_type = F16, .k_type = CLFD_TYPE_INT8,
+     .v_type = CLFD_TYPE_INT4, .k_quant = {.group = 8, .zeros = 1}, .v_quant = {.scale_type = F16}, .causal = 1,
+     .window = 19, .softcap = 5.0f, .alibi = 1, .bias_type = F32, .mask = CLFD_MASK_BOOL, .kv_start = 1, .sinks = 1,
+     .q_len = 2, .paging = CLFD_PAGING_TABLE, .page_size = 4},
+    {.num_q_heads = 6, .num_kv_heads = 2, .head_dim = 8, .k_type = CLFD_TYPE_FP8_E5M2, .v_type = CLFD_TYPE_INT8,
+     .v_quant = {.zeros = 1}, .partial = CLFD_PARTIAL_MLO},
+    {.num_q_heads = 2, .num_kv_heads = 1, .head_dim = 16, .q_type = BF16, .k_type = CLFD_TYPE_FP8_E4M3,
+     .v_type = CLFD_TYPE_FP8_E5M2, .k_quant = {.scale_type = F16, .strides = {.head = 1}}, .bias_type = F16,
+     .mask = CLFD_MASK_TREE, .query_positions = 1, .cache_batch_idx = 1, .num_cache_rows = 5, .q_len = 3,
+     .paging = CLFD_PAGING_CSR, .page_size = 3, .split_policy = CLFD_SPLIT_TOKENS, .split_size = 9},
+    {.num_q_heads = 3, .num_kv_heads = 1, .head_dim = 32, .q_type = F16, .k_type = CLFD_TYPE_Q8_0,
+     .v_type = CLFD_TYPE_Q4_0, .window = 9, .alibi = 1, .sinks = 1, .query_positions = 1, .shared_kv = 1,
+     .split_policy = CLFD_SPLIT_COUNT, .split_size = 3},
+    {.num_q_heads = 2, .num_kv_heads = 1, .head_dim = 64, .head_dim_v = 32, .v_from_k = 1, .q_type = F32,
+     .k_type = CLFD_TYPE_Q4_0, .paging = CLFD_PAGING_TABLE, .page_size = 1, .split_policy = CLFD_SPLIT_COUNT,
+     .split_size = 2},
 };
 /* clang-format on */
 
@@ -57,13 +74,15 @@ START_TEST(every_decode_path_matches_the_reference)
 {
     for (size_t t = 0; t < sizeof tunings / sizeof tunings[0]; t++)
         for (size_t p = 0; p < sizeof problems / sizeof problems[0]; p++) {
-            attention_problem problem = {.attention = problems[p], .kv_lens = kv_lens};
+            const bool shared = problems[p].shared_kv != 0, balanced = problems[p].split_policy == CLFD_SPLIT_AUTO;
+            attention_problem problem = {.attention = problems[p], .kv_lens = shared ? &kv_lens[2] : kv_lens};
             attention_call *call;
 
             problem.attention.tuning = tunings[t];
             problem.attention.max_batch = BATCH;
             problem.attention.max_kv_len = MAX_KV_LEN;
             call = attention_open(&problem);
+            ck_assert(!balanced || strstr(clfd_plan_describe(call->plan), " balanced") != NULL);
             attention_upload(call);
             touch_all(call->buffers.workspace.mem);
             ck_assert_int_eq(clfd_enqueue_decode(call->plan, test_session_get()->queue, &call->buffers, 0, NULL, NULL),
