@@ -1,21 +1,21 @@
 /* How sequences are cut (cl/split.cl), and what the cuts may not change: bits depend neither on the capacity nor, under
  * TOKENS, on anything beside the row; a direct write equals a merge of one. */
-#include "support/decode_cases.h"
+#include "support/option_cases.h"
 #include "support/suite.h"
 #include <string.h>
 
-START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
+/* A sequence alone, and in batches that give it a place and other pages. */
+static void expect_batch_does_not_matter(const attention_problem *problem, const uint32_t *batches, size_t count)
 {
-    static const uint32_t batches[] = {2, 7, 64};
     static const int32_t length = 131;
 
     for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
-        attention_problem p = decode_case(&decode_forms[f]);
+        attention_problem p = in_form(problem, f);
         p.attention.max_batch = 1;
         p.kv_lens = &length;
         attention_call *const alone = attention_open(&p);
         attention_run(alone);
-        for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        for (size_t i = 0; i < count; i++) {
             const uint32_t place = batches[i] - 1 - (uint32_t)i;
             int32_t lens[64];
             uint32_t identities[64];
@@ -26,6 +26,7 @@ START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
             p.attention.max_batch = batches[i];
             p.kv_lens = lens;
             p.identities = identities;
+            p.page_seed = i;
             attention_call *const together = attention_open(&p);
             attention_run(together);
             attention_expect_reference(together);
@@ -34,6 +35,30 @@ START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
             attention_close(together);
         }
         attention_close(alone);
+    }
+}
+END_TEST
+
+START_TEST(under_tokens_a_row_does_not_depend_on_its_batch)
+{
+    static const uint32_t batches[] = {2, 7, 64};
+    const attention_problem p = decode_case(&decode_forms[0]);
+
+    expect_batch_does_not_matter(&p, batches, sizeof batches / sizeof batches[0]);
+}
+END_TEST
+
+START_TEST(under_tokens_options_and_pages_do_not_make_a_row_depend_on_its_batch)
+{
+    static const uint32_t batches[] = {7, 64};
+    static const clfd_attention options[] = {
+        {.window = 40, .kv_start = 1, .mask = CLFD_MASK_BOOL, .bias_type = CLFD_TYPE_F32, .sinks = 1},
+        {.paging = CLFD_PAGING_TABLE, .page_size = 16, .k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT4, .causal = 1},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const attention_problem p = option_case(options[i]);
+        expect_batch_does_not_matter(&p, batches, sizeof batches / sizeof batches[0]);
     }
 }
 END_TEST
@@ -78,6 +103,43 @@ START_TEST(capacity_and_placement_change_no_bit)
                 attention_close(other);
             }
             attention_close(first);
+        }
+}
+END_TEST
+
+/* Options that hide keys at either end, whose strides and block tables grow with the capacity. */
+START_TEST(capacity_changes_no_bit_beside_options)
+{
+    static const clfd_attention options[] = {
+        {.window = 70, .kv_start = 1, .mask = CLFD_MASK_BOOL, .sinks = 1},
+        {.paging = CLFD_PAGING_TABLE, .page_size = 48, .bias_type = CLFD_TYPE_F16, .query_positions = 1, .causal = 1},
+    };
+    static const struct {
+        clfd_split_policy policy;
+        uint32_t size;
+    } policies[] = {{CLFD_SPLIT_COUNT, 3}, {CLFD_SPLIT_TOKENS, 24}};
+    static const uint32_t capacities[] = {131, 200, 3000};
+    static const int32_t lens[] = {131, 3, 0, 64, 100};
+
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
+        for (size_t i = 0; i < sizeof options / sizeof options[0] * 2; i++) {
+            const attention_problem all = option_case(options[i / 2]);
+            attention_problem p = in_form(&all, f);
+            attention_call *calls[3];
+            p.attention.split_policy = policies[i % 2].policy;
+            p.attention.split_size = policies[i % 2].size;
+            p.attention.num_pages = p.attention.paging != CLFD_PAGING_NONE ? 20 : 0;
+            p.kv_lens = lens;
+            for (size_t c = 0; c < 3; c++) {
+                p.attention.max_kv_len = capacities[c];
+                calls[c] = attention_open(&p);
+                attention_run(calls[c]);
+                EXPECT(attention_same_bits(calls[c], calls[0]), "capacity %u changes a bit in %s", capacities[c],
+                       clfd_plan_describe(calls[c]->plan));
+            }
+            attention_expect_reference(calls[2]);
+            for (size_t c = 0; c < 3; c++)
+                attention_close(calls[c]);
         }
 }
 END_TEST
@@ -154,7 +216,9 @@ int main(void)
 {
     const TTest *const tests[] = {
         under_tokens_a_row_does_not_depend_on_its_batch,
+        under_tokens_options_and_pages_do_not_make_a_row_depend_on_its_batch,
         capacity_and_placement_change_no_bit,
+        capacity_changes_no_bit_beside_options,
         direct_write_equals_a_merge_of_one,
         tiles_that_do_not_divide_into_splits_match_the_reference,
         same_call_gives_the_same_bits_every_time,
