@@ -10,7 +10,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # On optimised code --uninitialized dies; and Oclgrind's interpreter does not know what an inlined function that returns a
-# struct leaves behind (llvm.experimental.noalias.scope.decl), so none is inlined. Reports come on the standard error; --log loses them.
+# struct leaves behind (llvm.experimental.noalias.scope.decl), so none is inlined.
+# Reports come on the standard error; --log loses them.
 status=0
 CLFD_DEVICE=oclgrind CK_FORK=no oclgrind --build-options "-cl-opt-disable -Dalways_inline=" --data-races --uninitialized \
     build/dev/tests/test_paths 2>"$log" || status=$?
