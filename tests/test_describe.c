@@ -2,6 +2,7 @@
 #include "plan/describe.h"
 #include "plan/words.h"
 #include "support/log.h"
+#include "support/option_cases.h"
 #include "support/suite.h"
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +71,9 @@ static paper_plan plan_on(const clfd_caps *caps, const clfd_attention *given)
                   "%s", heard.last[CLFD_LOG_ERROR]);
     p.tuning = rows[0];
     ck_assert_int_lt(clfd_describe(&p.attention, &p.tuning, &p.schedule, p.line, sizeof p.line), (int)sizeof p.line);
-    ck_assert_int_lt(clfd_decode_options(caps, &p.attention, &p.tuning, &p.schedule, false, p.options, sizeof p.options),
-                     (int)sizeof p.options);
+    ck_assert_int_lt(
+        clfd_decode_options(caps, &p.attention, &p.tuning, &p.schedule, false, p.options, sizeof p.options),
+        (int)sizeof p.options);
     return p;
 }
 
@@ -104,6 +106,71 @@ START_TEST(the_line_names_family_types_dims_blocks_splits_and_the_row)
     a.split_policy = CLFD_SPLIT_TOKENS;
     a.split_size = 100;
     expect_line(&cpu, &a, "decode_vector f16 d128 dv64 g4 q1 r4 passes1 tokens100 splits41 lse v_from_k");
+}
+END_TEST
+
+START_TEST(the_line_names_every_option_with_its_number)
+{
+    static const struct {
+        clfd_attention set;
+        const char *words;
+    } cases[] = {
+        {{.alibi = 1}, "alibi"},
+        {{.bias_type = CLFD_TYPE_F32}, "bias"},
+        {{.mask = CLFD_MASK_BOOL}, "mask"},
+        {{.mask = CLFD_MASK_TREE}, "tree"},
+        {{.sinks = 1}, "sinks"},
+        {{.query_positions = 1}, "positions"},
+        {{.kv_start = 1}, "kv_start"},
+        {{.cache_batch_idx = 1}, "cache_rows"},
+        {{.shared_kv = 1}, "shared_kv"},
+        {{.window = 4096}, "window4096"},
+        {{.softcap = 30.0f}, "softcap30"},
+        {{.paging = CLFD_PAGING_TABLE, .page_size = 16, .num_pages = 999}, "page16"},
+        {{.paging = CLFD_PAGING_CSR, .page_size = 48, .num_pages = 999}, "csr page48"},
+        {{.causal = 1, .alibi = 1, .sinks = 1, .window = 7}, "causal alibi sinks window7"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = plain;
+        char start[256];
+        set_options(&a, &cases[i].set);
+        snprintf(start, sizeof start, "decode_vector f16 d128 g4 q1 r%u passes1 splits%u lse %s", a.shared_kv ? 8 : 4,
+                 a.window == 7 ? 1 : 33, cases[i].words);
+        expect_line(&cpu, &a, start);
+    }
+}
+END_TEST
+
+START_TEST(the_line_names_groups_and_zeros)
+{
+    clfd_attention a = plain;
+
+    a.k_type = CLFD_TYPE_INT8;
+    a.v_type = CLFD_TYPE_INT4;
+    a.k_quant.zeros = 1;
+    a.v_quant.group = 32;
+    expect_line(&cpu, &a,
+                "decode_vector f16 kvint8 vint4 outf16 d128 g4 q1 r4 passes1 splits33 lse kgroup128 kzeros vgroup32");
+    a.k_type = CLFD_TYPE_Q8_0;
+    a.v_type = CLFD_TYPE_FP8_E4M3;
+    a.k_quant = a.v_quant = (clfd_quant){0};
+    expect_line(&cpu, &a, "decode_vector f16 kvq8_0 vfp8_e4m3 outf16 d128 g4 q1 r4 passes1 splits33 lse");
+}
+END_TEST
+
+START_TEST(the_line_tells_the_groups_of_the_balanced_schedule)
+{
+    clfd_attention a = plain;
+
+    a.max_batch = 4;
+    a.split_policy = CLFD_SPLIT_AUTO;
+    a.split_size = 0;
+    const paper_plan p = plan_on(&cpu, &a);
+    char word[32];
+    snprintf(word, sizeof word, " balanced%u ", p.schedule.num_groups);
+    ck_assert_ptr_nonnull(strstr(p.line, word));
+    ck_assert_ptr_null(strstr(plan_on(&cpu, &plain).line, "balanced"));
 }
 END_TEST
 
@@ -280,6 +347,89 @@ START_TEST(plans_that_differ_in_a_constant_do_not)
 }
 END_TEST
 
+/* Pairs of options that share a program, and so differ from the plan without either. */
+START_TEST(options_that_differ_in_run_time_values_share_a_program)
+{
+    static const struct {
+        clfd_attention one, other;
+    } cases[] = {
+        {{.window = 1}, {.window = 4096}},
+        {{.softcap = 1.0f}, {.softcap = 50.0f}},
+        {{.bias_type = CLFD_TYPE_F32}, {.bias_type = CLFD_TYPE_F32, .bias_strides = {.key = 1}}},
+        {{.mask = CLFD_MASK_BOOL}, {.mask = CLFD_MASK_BOOL, .mask_strides = {.query = 1}}},
+        {{.paging = CLFD_PAGING_TABLE, .page_size = 1, .num_pages = 9},
+         {.paging = CLFD_PAGING_TABLE, .page_size = 256, .num_pages = 1000, .block_table_stride = 5000}},
+        {{.paging = CLFD_PAGING_CSR, .page_size = 3, .num_pages = 9},
+         {.paging = CLFD_PAGING_CSR, .page_size = 48, .num_pages = 10}},
+        {{.cache_batch_idx = 1}, {.cache_batch_idx = 1, .num_cache_rows = 77}},
+        {{.k_type = CLFD_TYPE_INT8}, {.k_type = CLFD_TYPE_INT8, .k_quant = {.strides.token = 99}}},
+        {{.k_type = CLFD_TYPE_FP8_E5M2}, {.k_type = CLFD_TYPE_FP8_E5M2, .k_quant = {.strides.head = 1}}},
+    };
+    const paper_plan bare = plan_on(&cpu, &plain);
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention one = plain, other = plain;
+        set_options(&one, &cases[i].one);
+        set_options(&other, &cases[i].other);
+        const paper_plan a = plan_on(&cpu, &one), b = plan_on(&cpu, &other);
+        ck_assert_str_eq(a.options, b.options);
+        ck_assert_str_ne(a.options, bare.options);
+    }
+}
+END_TEST
+
+START_TEST(every_option_is_a_program_of_its_own)
+{
+    static const clfd_attention options[] = {
+        {.window = 16},
+        {.softcap = 1.0f},
+        {.alibi = 1},
+        {.bias_type = CLFD_TYPE_F32},
+        {.bias_type = CLFD_TYPE_F16},
+        {.mask = CLFD_MASK_BOOL},
+        {.mask = CLFD_MASK_TREE},
+        {.sinks = 1},
+        {.query_positions = 1},
+        {.kv_start = 1},
+        {.cache_batch_idx = 1},
+        {.shared_kv = 1},
+        {.paging = CLFD_PAGING_TABLE, .page_size = 16, .num_pages = 9},
+        {.paging = CLFD_PAGING_TABLE, .page_size = 3, .num_pages = 9},
+        {.paging = CLFD_PAGING_CSR, .page_size = 16, .num_pages = 9},
+        {.paging = CLFD_PAGING_CSR, .page_size = 3, .num_pages = 9},
+        {.k_type = CLFD_TYPE_INT8},
+        {.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT4},
+        {.k_type = CLFD_TYPE_INT8, .k_quant = {.group = 32}},
+        {.k_type = CLFD_TYPE_INT8, .v_quant = {.group = 32}},
+        {.k_type = CLFD_TYPE_INT8, .k_quant = {.zeros = 1}},
+        {.k_type = CLFD_TYPE_INT8, .v_quant = {.zeros = 1}},
+        {.k_type = CLFD_TYPE_INT8, .k_quant = {.scale_type = CLFD_TYPE_F16}},
+        {.k_type = CLFD_TYPE_INT8, .v_quant = {.scale_type = CLFD_TYPE_F16}},
+    };
+    static paper_plan plans[COUNT(options)];
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        clfd_attention a = plain;
+        set_options(&a, &options[i]);
+        plans[i] = plan_on(&cpu, &a);
+        for (size_t j = 0; j < i; j++)
+            ck_assert_msg(strcmp(plans[i].options, plans[j].options) != 0, "options %zu and %zu: %s", i, j,
+                          plans[j].options);
+    }
+}
+END_TEST
+
+START_TEST(the_balanced_kernel_is_a_program_of_its_own)
+{
+    const paper_plan p = plan_on(&cpu, &plain);
+    char balanced[768];
+
+    clfd_decode_options(&cpu, &p.attention, &p.tuning, &p.schedule, true, balanced, sizeof balanced);
+    ck_assert_str_ne(balanced, p.options);
+    ck_assert_ptr_nonnull(strstr(balanced, "-DDECODE_BALANCED=1"));
+}
+END_TEST
+
 START_TEST(ptx_is_for_rows_that_exchange_by_it)
 {
     clfd_attention a = plain;
@@ -346,11 +496,17 @@ int main(void)
 {
     const TTest *const tests[] = {
         the_line_names_family_types_dims_blocks_splits_and_the_row,
+        the_line_names_every_option_with_its_number,
+        the_line_names_groups_and_zeros,
+        the_line_tells_the_groups_of_the_balanced_schedule,
         the_line_names_the_types_where_they_differ,
         the_words_of_the_line_are_an_override_that_gives_the_row_again,
         rows_are_aligned_where_base_and_every_stride_are,
         plans_that_differ_in_run_time_values_share_a_program,
         plans_that_differ_in_a_constant_do_not,
+        options_that_differ_in_run_time_values_share_a_program,
+        every_option_is_a_program_of_its_own,
+        the_balanced_kernel_is_a_program_of_its_own,
         ptx_is_for_rows_that_exchange_by_it,
         options_of_the_device_come_last,
         a_merges_options_hold_each_of_its_constants,

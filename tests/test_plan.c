@@ -1,7 +1,7 @@
 #include "program/embedded.h"
 #include "support/compare.h"
 #include "support/folder.h"
-#include "support/session.h"
+#include "support/option_cases.h"
 #include "support/suite.h"
 #include <math.h>
 #include <pthread.h>
@@ -246,6 +246,34 @@ START_TEST(a_plan_warms_up_with_and_without_a_merge)
 }
 END_TEST
 
+/* A warm-up has scratch memory for everything: nothing of the caller's is there yet. */
+START_TEST(plans_with_options_warm_up_and_then_run)
+{
+    static const clfd_attention options[] = {
+        {.alibi = 1, .bias_type = CLFD_TYPE_F32, .mask = CLFD_MASK_TREE, .sinks = 1, .window = 20},
+        {.query_positions = 1, .kv_start = 1, .cache_batch_idx = 1, .paging = CLFD_PAGING_CSR, .page_size = 16},
+        {.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_FP8_E4M3, .k_quant = {.zeros = 1}},
+        {.shared_kv = 1, .mask = CLFD_MASK_BOOL},
+    };
+    static const int32_t lens[] = {33, 0, 50, 1, 97};
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        attention_problem p = option_case(options[i]);
+        p.kv_lens = lens;
+        if (i == 2) { /* two decode kernels */
+            p.attention.split_policy = CLFD_SPLIT_AUTO;
+            p.attention.split_size = 0;
+        }
+        attention_call *const call = attention_open(&p);
+        ck_assert_int_eq(clfd_plan_warmup(call->plan, session->queue), CLFD_SUCCESS);
+        ck_assert_int_eq(clfd_plan_warmup(call->plan, session->queue), CLFD_SUCCESS);
+        attention_run(call);
+        attention_expect_reference(call);
+        attention_close(call);
+    }
+}
+END_TEST
+
 /* ---- Many -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_hundred_plans_come_and_go_with_one_build)
@@ -481,6 +509,7 @@ int main(void)
         a_plan_keeps_nothing_of_its_descriptor,
         a_plan_outlives_the_callers_reference_of_its_context,
         a_plan_warms_up_with_and_without_a_merge,
+        plans_with_options_warm_up_and_then_run,
         a_hundred_plans_come_and_go_with_one_build,
         plans_of_two_dims_live_on_one_context,
         two_contexts_work_in_turn,

@@ -395,6 +395,99 @@ START_TEST(mlo_has_one_statistic_more_than_lse)
 }
 END_TEST
 
+/* ---- Balanced schedule, shared sequences ------------------------------------------------------------------------- */
+
+/* 64 work-groups wanted, or as many as cannot be shared by the blocks of two KV heads evenly; four tiles a share at least. */
+START_TEST(balanced_shares_keep_the_device_busy_and_none_is_too_small)
+{
+    static const struct {
+        uint32_t batch, kv_len, units, shares;
+    } cases[] = {{2, 64 * TILE, 16, 32}, {64, 64 * TILE, 16, 32},  {2, 8 * TILE, 16, 4},
+                 {2, 1, 16, 1},          {3, 5 * TILE, 16, 4},     {1024, 1, 16, 32},
+                 {2, 64 * TILE, 1, 2},   {9, 64 * TILE, 132, 144}, {1024, 64 * TILE, 132, 264}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_caps caps = gpu;
+        clfd_attention a = plain;
+        caps.compute_units = cases[i].units;
+        a.max_batch = cases[i].batch;
+        a.max_kv_len = cases[i].kv_len;
+        const clfd_schedule s = made(&caps, &a, &tuning);
+        ck_assert_msg(s.num_shares == cases[i].shares, "case %zu: %u shares", i, s.num_shares);
+        ck_assert_uint_eq(s.num_groups, 2 * s.num_shares);
+        ck_assert_uint_eq(s.min_tiles, MIN_SPLIT / TILE);
+    }
+}
+END_TEST
+
+/* However many blocks there are: enough work-groups for the device, or twice as many. */
+START_TEST(balanced_shares_of_any_number_of_blocks_fill_the_device)
+{
+    enum { PLACES = COMPUTE_UNITS * GROUPS };
+
+    for (uint32_t heads = 1; heads <= 200; heads++) {
+        clfd_attention a = plain;
+        a.num_q_heads = a.num_kv_heads = heads;
+        a.max_batch = 64;
+        const clfd_schedule s = made(&gpu, &a, &tuning);
+        const uint32_t rest = s.num_groups % PLACES;
+        ck_assert_uint_eq(s.num_groups, s.num_shares * heads);
+        ck_assert_msg(s.num_groups >= PLACES * 3 / 4, "%u heads: %u groups", heads, s.num_groups);
+        ck_assert_msg(rest == 0 || s.num_groups >= 2 * PLACES || PLACES - s.num_groups < heads, "%u heads: %u groups",
+                      heads, s.num_groups);
+    }
+}
+END_TEST
+
+START_TEST(only_auto_with_several_sequences_of_their_own_is_balanced)
+{
+    clfd_attention cases[] = {with_policy(CLFD_SPLIT_COUNT, 4), with_policy(CLFD_SPLIT_TOKENS, TILE), plain, plain,
+                              plain};
+
+    cases[2].max_batch = 1;
+    cases[3].max_batch = 1025;
+    cases[4].shared_kv = 1;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        ck_assert_uint_eq(made(&gpu, &cases[i], &tuning).num_groups, 0);
+    ck_assert_uint_gt(made(&gpu, &plain, &tuning).num_groups, 0);
+}
+END_TEST
+
+/* Two partial states of a block for each group, then the list of two integers for each sequence. */
+START_TEST(a_balanced_workspace_is_bounded_by_the_groups)
+{
+    clfd_attention a = plain;
+    a.max_batch = 1000;
+    const clfd_schedule s = made(&gpu, &a, &tuning);
+    const uint64_t slots = (uint64_t)s.num_groups * 2 * s.heads * s.rows, list_bytes = 1000 * 2 * sizeof(int32_t);
+
+    ck_assert_uint_eq(s.rows, 4);
+    ck_assert_uint_ge(s.balanced.o_offset, CLFD_CONTROL_BYTES);
+    ck_assert_uint_ge(s.balanced.stats_offset, s.balanced.o_offset + slots * a.head_dim_v * sizeof(float));
+    ck_assert_uint_ge(s.balanced.list_offset, s.balanced.stats_offset + slots * sizeof(float));
+    ck_assert_uint_ge(s.workspace_bytes, s.balanced.list_offset + list_bytes);
+    ck_assert_uint_lt(s.workspace_bytes, s.balanced.list_offset + list_bytes + 64);
+}
+END_TEST
+
+/* The query rows of the whole batch fold into blocks of the tuning row's size, whatever the batch. */
+START_TEST(rows_of_a_shared_sequence_come_from_the_whole_batch)
+{
+    static const uint32_t batches[] = {1, 2, 3, 64};
+
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        clfd_attention a = plain;
+        a.shared_kv = 1;
+        a.max_batch = batches[i];
+        const clfd_schedule s = made(&gpu, &a, &tuning);
+        ck_assert_uint_eq(s.rows, 8);
+        ck_assert_uint_eq(s.passes, (batches[i] * 4 + 7) / 8);
+        clfd_complete_attention(&a, &a, NULL);
+        ck_assert_uint_eq(clfd_schedule_passes(&s, &a, 1), 1);
+    }
+}
+END_TEST
+
 /* ---- Limits ------------------------------------------------------------------------------------------------------ */
 
 static void expect_overflow(const clfd_caps *caps, const clfd_attention *a, const char *value, const char *rule)
@@ -511,6 +604,11 @@ int main(void)
         one_split_needs_the_control_region_alone,
         partial_states_follow_the_control_region_in_order_and_aligned,
         mlo_has_one_statistic_more_than_lse,
+        balanced_shares_keep_the_device_busy_and_none_is_too_small,
+        balanced_shares_of_any_number_of_blocks_fill_the_device,
+        only_auto_with_several_sequences_of_their_own_is_balanced,
+        a_balanced_workspace_is_bounded_by_the_groups,
+        rows_of_a_shared_sequence_come_from_the_whole_batch,
         a_grid_has_at_most_2_to_the_31_minus_1_work_groups,
         splits_count_towards_the_grid,
         a_workspace_that_the_device_does_not_allocate_is_refused,
