@@ -98,14 +98,13 @@ static inline decode_sequence decode_find_sequence(const decode_args *args, cons
 #endif
     s.range.begin = s.start;
     s.range.end = s.kv_len;
-#if SCORE_WINDOW && SCORE_POSITIONS
+    /* Of a shared sequence the window of one member must not decide where the others begin: a row's bits depend on it. */
+#if SCORE_WINDOW && SCORE_POSITIONS && !DECODE_SHARED
     int begin = INT_MAX;
-    for (int i = 0; i < args->q_len * (args->rows / (args->q_len * args->ratio)); i++)
-        begin = min(begin, score_first(args, s.start,
-                                       score_position(args, in, s.kv_len, DECODE_SHARED ? i / args->q_len : b,
-                                                      DECODE_SHARED ? i % args->q_len : i)));
+    for (int i = 0; i < args->q_len; i++)
+        begin = min(begin, score_first(args, s.start, score_position(args, in, s.kv_len, b, i)));
     s.range.begin = min(begin, s.kv_len);
-#elif SCORE_WINDOW
+#elif SCORE_WINDOW && !DECODE_SHARED
     s.range.begin = min(score_first(args, s.start, score_position(args, in, s.kv_len, b, 0)), s.kv_len);
 #endif
     return s;
@@ -153,7 +152,7 @@ static inline void decode_complete_item(const decode_args *args, const decode_in
 
 #if SCORE_WINDOW || SCORE_CAUSAL
     int first = INT_MAX, limit = 0;
-#if SCORE_POSITIONS || DECODE_SHARED
+#if SCORE_POSITIONS
     for (int r = 0; r < DECODE_ROWS; r++) {
 #else
     for (int r = 0; r < DECODE_ROWS; r += max(DECODE_ROWS - 1, 1)) { /* later queries see later keys */
@@ -163,7 +162,7 @@ static inline void decode_complete_item(const decode_args *args, const decode_in
         first = min(first, score_first(args, item->sequence.start, position));
         limit = max(limit, score_limit(item->sequence.kv_len, position));
     }
-    item->begin = max(item->begin, first);
+    item->begin = DECODE_SHARED ? item->begin : max(item->begin, first);
     item->end = min(item->end, limit);
 #endif
     item->k_scale = args->scale * kv_keys_factor(args, in, &cache);

@@ -80,14 +80,16 @@ LANES_INLINE void lanes_finish(const decode_args *args, const decode_inputs *in,
     for (int first = 0; first < LANES_ROWS * LANE_CHUNKS_V; first += FOLD_CHUNKS) {
         const int count = min(FOLD_CHUNKS, LANES_ROWS * LANE_CHUNKS_V - first);
 #pragma unroll
-        for (int i = 0; i < count; i++)
-            lanes_put_chunk(at->share + i * 8 * FOLD_STRIDE + at->item,
-                            stream->o[(first + i) / LANE_CHUNKS_V][(first + i) % LANE_CHUNKS_V]);
+        for (int i = 0; i < FOLD_CHUNKS; i++)
+            if (i < count)
+                lanes_put_chunk(at->share + i * 8 * FOLD_STRIDE + at->item,
+                                stream->o[(first + i) / LANE_CHUNKS_V][(first + i) % LANE_CHUNKS_V]);
         barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-        for (int i = 0; i < count; i++)
-            lanes_write_chunk(args, item, at, (first + i) / LANE_CHUNKS_V, (first + i) % LANE_CHUNKS_V,
-                              at->share + i * 8 * FOLD_STRIDE, totals, out, workspace);
+        for (int i = 0; i < FOLD_CHUNKS; i++)
+            if (i < count)
+                lanes_write_chunk(args, item, at, (first + i) / LANE_CHUNKS_V, (first + i) % LANE_CHUNKS_V,
+                                  at->share + i * 8 * FOLD_STRIDE, totals, out, workspace);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

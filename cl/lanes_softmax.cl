@@ -38,7 +38,7 @@ LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, 
                               float scale, int base, uint valid)
 {
     /* Relative to the base, because a token past the last one may not fit in an int. */
-    const int first = row->first - base, limit = row->limit - base;
+    const int limit = row->limit - base;
     float top = -INFINITY;
     bool hidden = false;
 #pragma unroll
@@ -47,7 +47,7 @@ LANES_INLINE bool lanes_weigh(const decode_args *args, const decode_inputs *in, 
         const float own_scale = ROW_SCALED ? scale * scales->k[i] : scale;
         bool visible = ahead < limit;
 #if SCORE_WINDOW || SCORE_START
-        visible &= ahead >= first;
+        visible &= ahead >= row->first - base;
 #endif
 #if KV_PAGED
         visible &= (valid >> u & 1u) != 0;

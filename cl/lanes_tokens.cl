@@ -51,6 +51,7 @@ LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *i
 #else
         token->k[i] = K_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
 #endif
+#if RUN_SCALED || K_ZEROS
 #pragma unroll
     for (int i = 0; i < LANE_SCALES; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM);
@@ -61,6 +62,7 @@ LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *i
         token->k_zero[i] = kv_key_zero(args, in, cache, place, d);
 #endif
     }
+#endif
 }
 
 LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
@@ -78,6 +80,7 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
 #else
         token->v[i] = V_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #endif
+#if RUN_SCALED_V || V_ZEROS
 #pragma unroll
     for (int i = 0; i < LANE_SCALES_V; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V);
@@ -88,6 +91,7 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
         token->v_zero[i] = kv_value_zero(args, in, cache, place, d);
 #endif
     }
+#endif
 }
 
 #if !BLOCKS_TOGETHER

@@ -143,7 +143,7 @@ START_TEST(buffer_over_the_devices_limit_had_no_clean_status)
                                 .head_dim = 512,
                                 .max_kv_len = INT32_MAX,
                                 .split_policy = CLFD_SPLIT_TOKENS,
-                                .split_size = 64};
+                                .split_size = 1024};
     ck_assert_int_eq(clfd_plan_create(session->context, &workspace, &plan), CLFD_ERROR_OVERFLOW);
     ck_assert_ptr_nonnull(strstr(session->heard.last[CLFD_LOG_ERROR], "the workspace needs"));
     ck_assert_ptr_null(plan);

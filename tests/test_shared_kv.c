@@ -164,16 +164,40 @@ START_TEST(under_tokens_a_shared_row_does_not_depend_on_its_batch)
 }
 END_TEST
 
+/* Where the keys of other members begin must not decide how this one's are summed. */
+START_TEST(windows_of_other_members_change_no_bit)
+{
+    static const int32_t near[5][3] = {{94, 95, 96}, {94, 95, 96}, {94, 95, 96}, {94, 95, 96}, {94, 95, 96}};
+    static const int32_t far[5][3] = {{94, 95, 96}, {3, 4, 5}, {17, 40, 2}, {60, 61, 62}, {0, 96, 1}};
+
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        const attention_problem all = shared_case((clfd_attention){.window = 60, .query_positions = 1});
+        attention_problem p = in_form(&all, f);
+        p.query_positions = near[0];
+        attention_call *const alike = attention_open(&p);
+        p.query_positions = far[0];
+        attention_call *const apart = attention_open(&p);
+        const size_t rows = (size_t)alike->complete.q_len * alike->complete.num_q_heads;
+
+        attention_run(alike);
+        attention_run(apart);
+        attention_expect_reference(apart);
+        EXPECT(memcmp(alike->out, apart->out, rows * alike->complete.head_dim_v * sizeof(float)) == 0 &&
+                   memcmp(alike->lse, apart->lse, rows * sizeof(float)) == 0,
+               "positions of other sequences change a bit in %s", clfd_plan_describe(alike->plan));
+        attention_close(alike);
+        attention_close(apart);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        shared_keys_of_every_length_match_the_reference,
-        batches_of_any_size_match_the_reference,
-        shared_keys_equal_a_cache_that_is_broadcast,
-        options_of_a_shared_cache_match_the_reference,
-        positions_of_any_value_match_the_reference,
-        a_shared_cache_row_that_there_is_not_is_reported,
-        under_tokens_a_shared_row_does_not_depend_on_its_batch,
+        shared_keys_of_every_length_match_the_reference,  batches_of_any_size_match_the_reference,
+        shared_keys_equal_a_cache_that_is_broadcast,      options_of_a_shared_cache_match_the_reference,
+        windows_of_other_members_change_no_bit,           positions_of_any_value_match_the_reference,
+        a_shared_cache_row_that_there_is_not_is_reported, under_tokens_a_shared_row_does_not_depend_on_its_batch,
     };
     const int result = run_suite("shared_kv", tests, sizeof tests / sizeof tests[0]);
 

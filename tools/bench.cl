@@ -58,7 +58,8 @@ __kernel void read_parts(const __global uint4 *restrict data, ulong first, ulong
 
 #ifdef READ_PREFETCH
 /* The same in lines of READ_UNROLL loads, each of which asks for the line that lies `ahead` elements further. */
-__kernel void read_ahead(const __global uint4 *restrict data, ulong first, ulong count, __global uint *sink, ulong ahead)
+__kernel void read_ahead(const __global uint4 *restrict data, ulong first, ulong count, __global uint *sink,
+                         ulong ahead)
 {
     const ulong parts = get_global_size(0), part = get_global_id(0);
     const __global uint4 *from = data + first;
