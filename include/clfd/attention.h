@@ -167,7 +167,8 @@ typedef struct clfd_attention {
                                  them shows the sequence no key, and sets CLFD_FLAG_CACHE_ROW */
     uint32_t shared_kv; /* 1: K and V are one sequence that all sequences attend to (a shared prefix), read once for
                                  all query rows. kv_lens, kv_start and cache_batch_idx have one element. Causal, window
-                                 and ALiBi then need query_positions; a tree mask is not allowed */
+ and ALiBi then need query_positions; a tree mask is not allowed. Windows hide keys
+ but do not spare reading them: members must not decide for one another */
     uint32_t v_from_k; /* 1: V is the first head_dim_v elements of K (MLA); no v buffer, strides or quant: of K's groups
                                  it must cover whole ones, or lie in the first */
     clfd_paging paging;
