@@ -70,14 +70,14 @@ LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries,
     for (int u = 0; u < LANES_UNROLL; u++)
 #pragma unroll
         for (int i = 0; i < LANE_RUNS; i++) {
-            const lanes_chunks chunks = lanes_key_chunks(at, &step->tokens[u], i);
+            const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at->lane);
 #pragma unroll
             for (int c = 0; c < LANE_RUN; c++)
 #pragma unroll
                 for (int r = 0; r < LANES_ROWS; r++) {
                     const float8 query = lanes_query(queries, at, r, i * LANE_RUN + c);
                     const int sum = r * LANES_UNROLL + u;
-#if RUN_SCALED || BLOCKS_TOGETHER
+#if RUN_SCALED
                     sums[sum] = fma(chunks.scales[c], lanes_dot8(query, chunks.values[c], 0.0f), sums[sum]);
 #else
                     sums[sum] = lanes_dot8(query, chunks.values[c], sums[sum]);

@@ -83,7 +83,7 @@
 #define FORMAT_UNIT_8 1.0f
 #define FORMAT_UNIT_9 1.0f
 
-/* Eights of a run. GGML's need PTX. */
+/* Eights of a run. */
 #define FORMAT_RUN_1 1
 #define FORMAT_RUN_2 1
 #define FORMAT_RUN_3 1
@@ -91,8 +91,8 @@
 #define FORMAT_RUN_5 4
 #define FORMAT_RUN_6 2
 #define FORMAT_RUN_7 2
-#define FORMAT_RUN_8 (CLFD_PTX ? 4 : 1)
-#define FORMAT_RUN_9 (CLFD_PTX ? 4 : 1)
+#define FORMAT_RUN_8 4
+#define FORMAT_RUN_9 4
 
 #define FORMAT_PASTE(table, type) table##type
 #define FORMAT_OF(table, type) FORMAT_PASTE(table, type)

@@ -104,7 +104,6 @@ static inline float q4_0_scale(const __global uchar *row, int index)
 
 /* ---- Runs: a block at once, its scale included -------------------------------------------------------------------- */
 
-#if CLFD_PTX
 #define GGML_RUN_WORDS 5
 
 /* The 8-byte words that hold a block, as halves. Blocks begin at bytes 0, 2, 4, 6 of theirs, in turn. */
@@ -119,7 +118,7 @@ typedef ggml_run q4_0_run;
  * first word is no such pair's first, it is the one that is loaded alone, and otherwise the last. */
 static inline ggml_run ggml_load_run(const __global uchar *row, int block, int num_words)
 {
-    const __global uchar *const from = row + block * (num_words - 1) * 8;
+    const __global uchar *const from = row + (block * (num_words - 1) + block / 4) * 8;
     const uint odd = (uint)(ulong)from & 8u, odd_mask = odd != 0 ? ~0u : 0u;
     const __global uint4 *const pairs = (const __global uint4 *)(from + odd);
     const uint2 alone = *(const __global uint2 *)(from + (odd != 0 ? 0 : (num_words - 1) * 8));
@@ -145,25 +144,35 @@ static inline ggml_run ggml_load_run(const __global uchar *row, int block, int n
     return run;
 }
 
+/* The four bytes from byte 2 of the pair (a, b) on, or b. */
+static inline uint ggml_align(uint a, uint b, bool second)
+{
+#if CLFD_PTX
+    return ptx_permute(a, b, second ? 0x7654 : 0x5432);
+#else
+    return second ? b : a >> 16 | b << 16;
+#endif
+}
+
 /* Bytes [8 i, 8 i + 8) of the codes, which begin at bytes 2, 4, 6 and 8. */
 static inline uint2 ggml_pick_run(const ggml_run *run, int i)
 {
-    const uint selector = run->turn & 1 ? 0x7654 : 0x5432;
+    const bool second = (run->turn & 1) != 0;
     const uint later = run->turn & 2 ? ~0u : 0u; /* a choice of indices would put the words into memory */
     uint halves[3];
     uint2 picked;
 #pragma unroll
     for (int k = 0; k < 3; k++)
         halves[k] = bitselect(run->halves[2 * i + k], run->halves[2 * i + k + 1], later);
-    picked.x = ptx_permute(halves[0], halves[1], selector);
-    picked.y = ptx_permute(halves[1], halves[2], selector);
+    picked.x = ggml_align(halves[0], halves[1], second);
+    picked.y = ggml_align(halves[1], halves[2], second);
     return picked;
 }
 
 static inline float ggml_run_scale(const ggml_run *run)
 {
     const uint word = bitselect(run->halves[0], run->halves[1], run->turn & 2 ? ~0u : 0u);
-    return half2_to_float2(ptx_permute(word, 0, run->turn & 1 ? 0x4432 : 0x4410)).x;
+    return half2_to_float2(run->turn & 1 ? word >> 16 : word).x;
 }
 
 static inline q8_0_run q8_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 5); }
@@ -173,6 +182,4 @@ static inline float q8_0_run_scale(q8_0_run run) { return ggml_run_scale(&run); 
 static inline q4_0_run q4_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 3); }
 static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
 static inline float q4_0_run_scale(q4_0_run run) { return ggml_run_scale(&run); }
-#endif
-
 #endif

@@ -59,27 +59,14 @@
 #define RUN_FITS(run, chunks, scale, group)                                                                            \
     (KV_ALIGNED >= 3 && (run) > 1 && (chunks) % (run) == 0 && (chunks) / (run) >= LANES &&                             \
      ((scale) != SCALE_GROUP || (group) % (8 * (run)) == 0))
-/* GGML's blocks are read by eight lanes together: lanes_blocks.cl. */
-#define BLOCKS_FIT(scale, dims)                                                                                        \
-    (CLFD_PTX && LANES_EXCHANGE == 2 && KV_ALIGNED >= 3 && LANES == 8 && (scale) == SCALE_ROW && (dims) % 128 == 0)
-#if BLOCKS_FIT(K_SCALE, HEAD_DIM)
-#define BLOCKS_TOGETHER 1
-#define LANE_RUN 2
-#elif RUN_FITS(K_RUN, CHUNKS, K_SCALE, K_GROUP)
-#define BLOCKS_TOGETHER 0
+#if RUN_FITS(K_RUN, CHUNKS, K_SCALE, K_GROUP)
 #define LANE_RUN K_RUN
 #else
-#define BLOCKS_TOGETHER 0
 #define LANE_RUN 1
 #endif
-#if BLOCKS_FIT(V_SCALE, HEAD_DIM_V)
-#define BLOCKS_TOGETHER_V 1
-#define LANE_RUN_V 2
-#elif RUN_FITS(V_RUN, CHUNKS_V, V_SCALE, V_GROUP)
-#define BLOCKS_TOGETHER_V 0
+#if RUN_FITS(V_RUN, CHUNKS_V, V_SCALE, V_GROUP)
 #define LANE_RUN_V V_RUN
 #else
-#define BLOCKS_TOGETHER_V 0
 #define LANE_RUN_V 1
 #endif
 #define LANE_RUNS ((CHUNKS / LANE_RUN + LANES - 1) / LANES)
@@ -87,19 +74,19 @@
 #define LANE_CHUNKS (LANE_RUNS * LANE_RUN)
 #define LANE_CHUNKS_V (LANE_RUNS_V * LANE_RUN_V)
 
-/* Which chunk of its row chunk c of a lane is; it may lie past the last one. Runs go round the lanes. */
+/* Which chunk of its row chunk c of a lane is, by runs that go round the lanes; it may lie past the last one. */
 #define RUN_CHUNK(c, lane, run) (((c) / (run)*LANES + (lane)) * (run) + (c) % (run))
-#define BLOCK_CHUNK(c, lane, type)                                                                                     \
-    ((c) / 2 * 16 + ((type) == TYPE_Q8_0 ? (c) % 2 * 8 + (lane) : (lane) / 2 * 4 + (c) % 2 * 2 + (lane) % 2))
-#define LANE_CHUNK(c, lane) (BLOCKS_TOGETHER ? BLOCK_CHUNK(c, lane, K_TYPE) : RUN_CHUNK(c, lane, LANE_RUN))
-#define LANE_CHUNK_V(c, lane) (BLOCKS_TOGETHER_V ? BLOCK_CHUNK(c, lane, V_TYPE) : RUN_CHUNK(c, lane, LANE_RUN_V))
+#define LANE_CHUNK(c, lane) RUN_CHUNK(c, lane, LANE_RUN)
+#define LANE_CHUNK_V(c, lane) RUN_CHUNK(c, lane, LANE_RUN_V)
 
 /* A scale of a whole row belongs to its score or to its weight, and only the lane that has those needs it. Otherwise a
  * lane needs one for each of its runs, as it does of zeros. */
 #define ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
 #define ROW_SCALED_V (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
-#define RUN_SCALED (K_SCALED && !ROW_SCALED && !BLOCKS_TOGETHER)
-#define RUN_SCALED_V (V_SCALED && !ROW_SCALED_V && !BLOCKS_TOGETHER_V)
+#define RUN_SCALED (K_SCALED && !ROW_SCALED)
+#define RUN_SCALED_V (V_SCALED && !ROW_SCALED_V)
+#define RUN_SCALE_APART (RUN_SCALED && !(K_SCALE == SCALE_ROW && LANE_RUN > 1)) /* not loaded with the run */
+#define RUN_SCALE_APART_V (RUN_SCALED_V && !(V_SCALE == SCALE_ROW && LANE_RUN_V > 1))
 #define LANE_SCALES (ROW_SCALED ? 1 : LANE_RUNS)
 #define LANE_SCALES_V (ROW_SCALED_V ? 1 : LANE_RUNS_V)
 

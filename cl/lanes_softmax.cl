@@ -94,13 +94,13 @@ LANES_INLINE void lanes_accumulate(const lanes_place *at, lanes_stream *stream, 
             p[r] = lanes_read(at, weights, SUM_SLOT(r * LANES_UNROLL + u), SUM_LANE(r * LANES_UNROLL + u));
 #pragma unroll
         for (int i = 0; i < LANE_RUNS_V; i++) {
-            const lanes_chunks chunks = lanes_value_chunks(at, &tokens[u], i);
+            const lanes_chunks chunks = lanes_value_chunks(&tokens[u], i);
 #pragma unroll
             for (int c = 0; c < LANE_RUN_V; c++)
 #pragma unroll
                 for (int r = 0; r < LANES_ROWS; r++) {
                     float8 *const o = &stream->o[r][i * LANE_RUN_V + c];
-#if RUN_SCALED_V || BLOCKS_TOGETHER_V
+#if RUN_SCALED_V
                     const float weight = p[r] * chunks.scales[c];
 #else
                     const float weight = p[r];

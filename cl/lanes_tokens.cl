@@ -5,18 +5,14 @@
 #ifndef CLFD_LANES_TOKENS_CL
 #define CLFD_LANES_TOKENS_CL
 
-#include "lanes_blocks.cl"
+#include "lanes.cl"
 
-#if BLOCKS_TOGETHER
-typedef lanes_segment lanes_key_run;
-#elif LANE_RUN > 1
+#if LANE_RUN > 1
 typedef K_FORMAT(run) lanes_key_run;
 #else
 typedef K_FORMAT(raw8) lanes_key_run;
 #endif
-#if BLOCKS_TOGETHER_V
-typedef lanes_segment lanes_value_run;
-#elif LANE_RUN_V > 1
+#if LANE_RUN_V > 1
 typedef V_FORMAT(run) lanes_value_run;
 #else
 typedef V_FORMAT(raw8) lanes_value_run;
@@ -44,18 +40,16 @@ LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *i
     const __global uchar *const row = kv_key(args, cache, place);
 #pragma unroll
     for (int i = 0; i < LANE_RUNS; i++)
-#if BLOCKS_TOGETHER
-        token->k[i] = lanes_load_segment(row + i * K_ROW_BYTES(128), lane, K_ROW_BYTES(128) / 8);
-#elif LANE_RUN > 1
+#if LANE_RUN > 1
         token->k[i] = K_FORMAT(load_run)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
 #else
         token->k[i] = K_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM));
 #endif
-#if RUN_SCALED || K_ZEROS
+#if RUN_SCALE_APART || K_ZEROS
 #pragma unroll
     for (int i = 0; i < LANE_SCALES; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM);
-#if RUN_SCALED && !(K_SCALE == SCALE_ROW && LANE_RUN > 1)
+#if RUN_SCALE_APART
         token->k_scale[i] = kv_key_scale(args, in, cache, place, row, d);
 #endif
 #if K_ZEROS
@@ -71,20 +65,18 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
     const __global uchar *const row = kv_value(args, cache, place);
 #pragma unroll
     for (int i = 0; i < LANE_RUNS_V; i++)
-#if V_FROM_K && LANE_RUN_V == LANE_RUN && BLOCKS_TOGETHER_V == BLOCKS_TOGETHER
+#if V_FROM_K && LANE_RUN_V == LANE_RUN
         token->v[i] = token->k[i];
-#elif BLOCKS_TOGETHER_V
-        token->v[i] = lanes_load_segment(row + i * V_ROW_BYTES(128), lane, V_ROW_BYTES(128) / 8);
 #elif LANE_RUN_V > 1
         token->v[i] = V_FORMAT(load_run)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #else
         token->v[i] = V_FORMAT(load8)(row, lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V));
 #endif
-#if RUN_SCALED_V || V_ZEROS
+#if RUN_SCALE_APART_V || V_ZEROS
 #pragma unroll
     for (int i = 0; i < LANE_SCALES_V; i++) {
         const int d = lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V);
-#if RUN_SCALED_V && !(V_SCALE == SCALE_ROW && LANE_RUN_V > 1)
+#if RUN_SCALE_APART_V
         token->v_scale[i] = kv_value_scale(args, in, cache, place, row, d);
 #endif
 #if V_ZEROS
@@ -94,7 +86,6 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
 #endif
 }
 
-#if !BLOCKS_TOGETHER
 /* Chunk c of K as floats: codes less their zero where there are scales, which the partial product is multiplied by. Past
  * the last chunk they are 0. */
 LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
@@ -112,9 +103,6 @@ LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
     return key;
 }
 
-#endif
-
-#if !BLOCKS_TOGETHER_V
 LANES_INLINE float8 lanes_value(const lanes_token *token, int c)
 {
 #if LANE_RUN_V > 1
@@ -128,56 +116,37 @@ LANES_INLINE float8 lanes_value(const lanes_token *token, int c)
     return value;
 }
 
-#endif
-
-/* The chunks of run i of K and of V with their scales, 1 where a scale is applied elsewhere. All lanes of the group must
- * ask together. */
+/* The chunks of run i of K and of V with their scales, 1 where a scale is applied elsewhere. */
 typedef struct lanes_chunks {
     float8 values[4];
     float scales[4];
 } lanes_chunks;
 
-LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_place *at, const lanes_token *token, int i)
+LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, int lane)
 {
     lanes_chunks chunks;
-#if BLOCKS_TOGETHER
-    const lanes_codes shared = lanes_share_segment(at, &token->k[i], K_TYPE == TYPE_Q4_0);
-#endif
 #pragma unroll
     for (int c = 0; c < LANE_RUN; c++) {
-#if BLOCKS_TOGETHER
-        chunks.values[c] = lanes_unpack_codes(&shared, c, K_TYPE == TYPE_Q4_0);
-        chunks.scales[c] = shared.scale[c];
-#else
-        chunks.values[c] = lanes_key(token, i * LANE_RUN + c, at->lane);
+        chunks.values[c] = lanes_key(token, i * LANE_RUN + c, lane);
 #if K_SCALE == SCALE_ROW && LANE_RUN > 1
         chunks.scales[c] = K_FORMAT(run_scale)(token->k[i]);
 #else
         chunks.scales[c] = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
 #endif
-#endif
     }
     return chunks;
 }
 
-LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_place *at, const lanes_token *token, int i)
+LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_token *token, int i)
 {
     lanes_chunks chunks;
-#if BLOCKS_TOGETHER_V
-    const lanes_codes shared = lanes_share_segment(at, &token->v[i], V_TYPE == TYPE_Q4_0);
-#endif
 #pragma unroll
     for (int c = 0; c < LANE_RUN_V; c++) {
-#if BLOCKS_TOGETHER_V
-        chunks.values[c] = lanes_unpack_codes(&shared, c, V_TYPE == TYPE_Q4_0);
-        chunks.scales[c] = shared.scale[c];
-#else
         chunks.values[c] = lanes_value(token, i * LANE_RUN_V + c);
 #if V_SCALE == SCALE_ROW && LANE_RUN_V > 1
         chunks.scales[c] = V_FORMAT(run_scale)(token->v[i]);
 #else
         chunks.scales[c] = RUN_SCALED_V ? token->v_scale[min(i, LANE_SCALES_V - 1)] : 1.0f;
-#endif
 #endif
     }
     return chunks;
