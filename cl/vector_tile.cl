@@ -52,7 +52,7 @@ VECTOR_INLINE void vector_find(vector_tile *tile, int begin, int end)
     tile->first = begin;
     tile->count = min(VECTOR_TILE, end - begin);
     for (int t = 0; t < VECTOR_TILE; t++)
-        tile->places[t] = kv_find(tile->args, tile->in, &tile->cache, begin + min(t, tile->count - 1));
+        tile->places[t] = decode_find_key(tile->args, tile->in, &tile->cache, begin + min(t, tile->count - 1));
 }
 
 /* Points at head h's (of `heads`) rows of the tile, and at its share of the tile VECTOR_PREFETCH tokens on: as many rows,
@@ -74,7 +74,7 @@ VECTOR_INLINE void vector_point(vector_tile *tile, const kv_cache *cache, int h,
     for (int t = 0; t < VECTOR_TILE; t++) {
         const kv_cache next = kv_next_head(args, *cache, head);
         if (t == 0 || head == 0)
-            place = kv_find(args, tile->in, cache, tile->first + min(ahead, last));
+            place = decode_find_key(args, tile->in, cache, tile->first + min(ahead, last));
         tile->next_k[t] = kv_key(args, &next, place);
         tile->next_v[t] = kv_value(args, &next, place);
         if (++head == heads) {

@@ -260,6 +260,35 @@ START_TEST(entries_beyond_num_page_indices_are_not_used)
 }
 END_TEST
 
+/* Between windows of positions apart, and before every window over a shared sequence. */
+START_TEST(pages_between_windows_set_no_flag)
+{
+    enum { LEN = 130, PAGE = 16 };
+    static const int32_t lens[] = {LEN, LEN}, positions[] = {36, 100, 105, 40, 104, 40};
+
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
+        for (uint32_t shared = 0; shared <= 1; shared++) {
+            const attention_problem all = option_case(
+                (clfd_attention){.max_batch = 2, .causal = 1, .window = 5, .query_positions = 1, .shared_kv = shared});
+            attention_problem p = in_form(&all, f);
+            p.attention.paging = CLFD_PAGING_TABLE;
+            p.attention.page_size = PAGE;
+            p.attention.max_batch = 2;
+            p.kv_lens = lens;
+            p.query_positions = positions;
+            attention_call *const call = attention_open(&p);
+            attention_run(call);
+            attention_expect_reference(call);
+            ck_assert_uint_eq(call->status, 0);
+            *attention_page_of(call, 0, 100) = -1;
+            attention_run(call);
+            attention_expect_reference(call);
+            ck_assert_uint_eq(call->status, CLFD_FLAG_PAGE);
+            attention_close(call);
+        }
+}
+END_TEST
+
 /* The tiles prefetched past these are not looked up: before the table lie entries that would set a flag. */
 START_TEST(the_last_tokens_that_an_int_counts_have_pages)
 {
@@ -317,12 +346,19 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        pages_of_any_size_match_the_reference,        layouts_of_pages_match_the_reference,
-        pages_and_their_order_change_no_bit,          shared_and_duplicated_pages_change_no_bit,
-        unused_entries_change_no_bit_and_set_no_flag, pages_outside_window_and_start_are_not_looked_up,
-        unused_slots_and_pages_change_no_bit,         keys_of_a_page_that_there_is_not_are_hidden_and_reported,
-        a_sequence_of_wrong_pages_alone_is_empty,     keys_beyond_a_csr_row_are_hidden_and_reported,
-        entries_beyond_num_page_indices_are_not_used, the_last_tokens_that_an_int_counts_have_pages,
+        pages_of_any_size_match_the_reference,
+        layouts_of_pages_match_the_reference,
+        pages_and_their_order_change_no_bit,
+        shared_and_duplicated_pages_change_no_bit,
+        unused_entries_change_no_bit_and_set_no_flag,
+        pages_outside_window_and_start_are_not_looked_up,
+        unused_slots_and_pages_change_no_bit,
+        keys_of_a_page_that_there_is_not_are_hidden_and_reported,
+        a_sequence_of_wrong_pages_alone_is_empty,
+        keys_beyond_a_csr_row_are_hidden_and_reported,
+        entries_beyond_num_page_indices_are_not_used,
+        the_last_tokens_that_an_int_counts_have_pages,
+        pages_between_windows_set_no_flag,
     };
     const int result = run_suite("pages", tests, sizeof tests / sizeof tests[0]);
 
