@@ -110,6 +110,33 @@ static inline decode_sequence decode_find_sequence(const decode_args *args, cons
     return s;
 }
 
+/* Whether the range of some query of sequence b holds a token between the first and the last that any of them sees. The
+ * windows of positions apart leave some out, and so does every window over a shared sequence. */
+static inline bool decode_needs(const decode_args *args, const decode_inputs *in, int b, int token)
+{
+#if SCORE_WINDOW && SCORE_POSITIONS && (SCORE_CAUSAL || DECODE_SHARED)
+    const decode_sequence s = decode_find_sequence(args, in, b);
+    for (int i = 0; i < args->rows / args->ratio; i++) {
+        const int position = score_position(args, in, s.kv_len, b, i);
+        if (token >= score_first(args, s.start, position) && token < score_limit(s.kv_len, position))
+            return true;
+    }
+    return false;
+#else
+    return true;
+#endif
+}
+
+/* kv_find, which reports a page that is needed and is not there. */
+static inline kv_place decode_find_key(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                       int token)
+{
+    const kv_place place = kv_find(args, in, cache, token);
+    if (!place.valid && args->has_status && decode_needs(args, in, cache->batch, token))
+        status_set(args, in, FLAG_PAGE);
+    return place;
+}
+
 /* A row of the block. Rows past the last one repeat it and are not stored. */
 static inline decode_row decode_find_row(const decode_args *args, const decode_item *item, int r)
 {
@@ -148,7 +175,7 @@ static inline long decode_q_index(const decode_args *args, const decode_item *it
 /* Fills in what follows from the sequence, the KV head, the first row and the tokens of an item. */
 static inline void decode_complete_item(const decode_args *args, const decode_inputs *in, decode_item *item)
 {
-    const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
 
 #if SCORE_WINDOW || SCORE_CAUSAL
     int first = INT_MAX, limit = 0;

@@ -91,7 +91,7 @@ LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries,
 LANES_INLINE void lanes_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
                              const lanes_place *at, const lanes_queries *queries, lanes_stream *stream)
 {
-    const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
     score_row row = decode_score_row(args, in, item, lanes_row(at->part, min(at->lane / ROW_LANES, LANES_ROWS - 1)));
     kv_place places[LANES_UNROLL];
     lanes_step step;

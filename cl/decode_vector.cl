@@ -101,7 +101,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
-        const kv_cache cache = kv_open(&args, &in, item.sequence.cache_row, item.kv_head);
+        const kv_cache cache = kv_open(&args, &in, item.batch, item.sequence.cache_row, item.kv_head);
         vector_begin(&args, &in, &item, q, &rows);
         for (int t = item.begin; t < item.end; t++) {
             tile.cache = cache;

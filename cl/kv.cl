@@ -57,6 +57,7 @@
 typedef struct kv_cache {
     const __global uchar *k, *v; /* of token 0, or of token 0 of page 0 */
     long k_scale, v_scale;       /* likewise, in elements; scales and zeros share strides */
+    int batch;                   /* which sequence's */
     int row;                     /* of the cache, or of the block table */
 } kv_cache;
 
@@ -67,10 +68,11 @@ typedef struct kv_place {
     bool valid;
 } kv_place;
 
-static inline kv_cache kv_open(const decode_args *args, const decode_inputs *in, int row, int head)
+static inline kv_cache kv_open(const decode_args *args, const decode_inputs *in, int batch, int row, int head)
 {
     const long region = KV_PAGED ? 0 : row;
     kv_cache cache;
+    cache.batch = batch;
     cache.row = row;
     cache.k = in->k + (args->k.offset + region * args->k.batch + head * args->k.head);
     cache.v = in->v + (args->v.offset + region * args->v.batch + head * args->v.head);
@@ -96,10 +98,8 @@ static inline kv_place kv_find(const decode_args *args, const decode_inputs *in,
     place.page = page_find(in->block_table + args->block_table_offset, in->page_indptr + args->page_indptr_offset,
                            cache->row, token, &args->pages, &place.token);
     place.valid = place.page >= 0;
-    if (!place.valid) {
+    if (!place.valid)
         place.page = place.token = 0;
-        status_set(args, in, FLAG_PAGE);
-    }
 #else
     place.page = 0;
     place.token = token;

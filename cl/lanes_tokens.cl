@@ -170,7 +170,7 @@ LANES_INLINE void lanes_load_scales(const decode_args *args, const decode_inputs
 #pragma unroll
     for (int i = 0; i < SLOTS; i++) {
         const int ahead = lanes_slot_token(at, i) * GROUPS + at->group;
-        const kv_place place = kv_find(args, in, cache, end - left + min(ahead, left - 1));
+        const kv_place place = decode_find_key(args, in, cache, end - left + min(ahead, left - 1));
 #if ROW_SCALED
         scales->k[i] = kv_key_scale(args, in, cache, place, cache->k, 0);
 #endif
@@ -189,7 +189,7 @@ LANES_INLINE uint lanes_find_tokens(const decode_args *args, const decode_inputs
     uint valid = 0;
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++) {
-        places[u] = kv_find(args, in, cache, end - left + min(u * GROUPS + at->group, left - 1));
+        places[u] = decode_find_key(args, in, cache, end - left + min(u * GROUPS + at->group, left - 1));
         valid |= (uint)places[u].valid << u;
     }
     return valid;

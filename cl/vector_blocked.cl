@@ -257,7 +257,7 @@ VECTOR_INLINE void vector_finish(const decode_args *args, const decode_inputs *i
 VECTOR_INLINE void vector_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
                                vector_head *heads, const score_row *rows)
 {
-    const kv_cache cache = kv_open(args, in, item->sequence.cache_row, item->kv_head);
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
     vector_tile tile;
     int highest_first = 0, lowest_limit = INT_MAX;
 

@@ -52,7 +52,7 @@ VECTOR_INLINE void vector_find(vector_tile *tile, int begin, int end)
     tile->first = begin;
     tile->count = min(VECTOR_TILE, end - begin);
     for (int t = 0; t < VECTOR_TILE; t++)
-        tile->places[t] = kv_find(tile->args, tile->in, &tile->cache, begin + min(t, tile->count - 1));
+        tile->places[t] = decode_find_key(tile->args, tile->in, &tile->cache, begin + min(t, tile->count - 1));
 }
 
 /* Points at head h's (of `heads`) rows of the tile, and at its share of the tile VECTOR_PREFETCH tokens on: as many rows,
@@ -66,17 +66,20 @@ VECTOR_INLINE void vector_point(vector_tile *tile, const kv_cache *cache, int h,
         tile->v[t] = kv_value(args, &tile->cache, tile->places[t]);
     }
 #if VECTOR_PREFETCH > 0
-    int token = tile->first + VECTOR_PREFETCH + h * VECTOR_TILE / heads, head = h * VECTOR_TILE % heads;
+    /* Counted from the tile's first token, because a token past the last one may not fit in an int; and only tokens that
+     * there are may be looked up in a table. */
+    const int last = (KV_PAGED ? end - 1 : INT_MAX) - tile->first;
+    int ahead = VECTOR_PREFETCH + h * VECTOR_TILE / heads, head = h * VECTOR_TILE % heads;
     kv_place place;
     for (int t = 0; t < VECTOR_TILE; t++) {
         const kv_cache next = kv_next_head(args, *cache, head);
-        if (t == 0 || head == 0) /* only tokens that there are may be looked up in a table */
-            place = kv_find(args, tile->in, cache, KV_PAGED ? min(token, end - 1) : token);
+        if (t == 0 || head == 0)
+            place = decode_find_key(args, tile->in, cache, tile->first + min(ahead, last));
         tile->next_k[t] = kv_key(args, &next, place);
         tile->next_v[t] = kv_value(args, &next, place);
         if (++head == heads) {
             head = 0;
-            token++;
+            ahead++;
         }
     }
 #endif

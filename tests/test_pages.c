@@ -1,5 +1,6 @@
 /* Paged caches as decode reads them (cl/pages.cl, cl/kv.cl): pages of any size in any order, in a table or in CSR form;
  * entries that nothing needs, and those that are needed and wrong. */
+#include "support/compare.h"
 #include "support/option_cases.h"
 #include "support/suite.h"
 #include <math.h>
@@ -259,15 +260,105 @@ START_TEST(entries_beyond_num_page_indices_are_not_used)
 }
 END_TEST
 
+/* Between windows of positions apart, and before every window over a shared sequence. */
+START_TEST(pages_between_windows_set_no_flag)
+{
+    enum { LEN = 130, PAGE = 16 };
+    static const int32_t lens[] = {LEN, LEN}, positions[] = {36, 100, 105, 40, 104, 40};
+
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
+        for (uint32_t shared = 0; shared <= 1; shared++) {
+            const attention_problem all = option_case(
+                (clfd_attention){.max_batch = 2, .causal = 1, .window = 5, .query_positions = 1, .shared_kv = shared});
+            attention_problem p = in_form(&all, f);
+            p.attention.paging = CLFD_PAGING_TABLE;
+            p.attention.page_size = PAGE;
+            p.attention.max_batch = 2;
+            p.kv_lens = lens;
+            p.query_positions = positions;
+            attention_call *const call = attention_open(&p);
+            attention_run(call);
+            attention_expect_reference(call);
+            ck_assert_uint_eq(call->status, 0);
+            *attention_page_of(call, 0, 100) = -1;
+            attention_run(call);
+            attention_expect_reference(call);
+            ck_assert_uint_eq(call->status, CLFD_FLAG_PAGE);
+            attention_close(call);
+        }
+}
+END_TEST
+
+/* The tiles prefetched past these are not looked up: before the table lie entries that would set a flag. */
+START_TEST(the_last_tokens_that_an_int_counts_have_pages)
+{
+    enum { ENTRIES = 1 << 11, BEFORE = 2 * ENTRIES, VISIBLE = 40 };
+    static const int32_t start = INT32_MAX - VISIBLE;
+    static int32_t entries[BEFORE + ENTRIES];
+    test_session *const session = test_session_get();
+    float lse;
+    uint32_t flags;
+
+    for (size_t i = 0; i < BEFORE; i++)
+        entries[i] = -1;
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++) {
+        const clfd_attention attention = {.struct_size = sizeof attention,
+                                          .num_q_heads = 1,
+                                          .head_dim = 16,
+                                          .max_kv_len = INT32_MAX,
+                                          .kv_start = 1,
+                                          .paging = CLFD_PAGING_TABLE,
+                                          .page_size = 1 << 20,
+                                          .num_pages = 1,
+                                          .k_strides.token = CLFD_STRIDE_BROADCAST,
+                                          .v_strides.token = CLFD_STRIDE_BROADCAST,
+                                          .tuning = decode_forms[f].tuning};
+        clfd_plan *plan = NULL;
+        ck_assert_int_eq(clfd_plan_create(session->context, &attention, &plan), CLFD_SUCCESS);
+        const cl_mem row = test_buffer_create(CL_MEM_READ_ONLY, 64, 0), out = test_buffer_create(0, 64, 0xff);
+        const cl_mem results = test_buffer_create(0, 8, 0), begin = test_buffer_create_from(0, &start, sizeof start);
+        const cl_mem table = test_buffer_create_from(CL_MEM_READ_ONLY, entries, sizeof entries);
+        const cl_mem workspace = test_buffer_create(0, clfd_plan_workspace_bytes(plan), 0);
+        const clfd_buffers buffers = {.struct_size = sizeof buffers,
+                                      .batch = 1,
+                                      .q = test_buffer(row, 0),
+                                      .k = test_buffer(row, 0),
+                                      .v = test_buffer(row, 0),
+                                      .kv_start = test_buffer(begin, 0),
+                                      .block_table = test_buffer(table, BEFORE * sizeof entries[0]),
+                                      .out = test_buffer(out, 0),
+                                      .lse = test_buffer(results, 0),
+                                      .status = test_buffer(results, sizeof lse),
+                                      .workspace = test_buffer(workspace, 0)};
+        const cl_mem mems[] = {row, out, results, begin, table, workspace};
+        ck_assert_int_eq(clfd_enqueue_decode(plan, session->queue, &buffers, 0, NULL, NULL), CLFD_SUCCESS);
+        test_buffer_read(results, 0, &lse, sizeof lse);
+        test_buffer_read(results, sizeof lse, &flags, sizeof flags);
+        EXPECT(flags == 0, "flags are %u of %s", flags, clfd_plan_describe(plan));
+        ASSERT_VALUE(lse, log(VISIBLE), TOLERANCE_STATE);
+        for (size_t i = 0; i < COUNT(mems); i++)
+            clReleaseMemObject(mems[i]);
+        clfd_plan_release(plan);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        pages_of_any_size_match_the_reference,        layouts_of_pages_match_the_reference,
-        pages_and_their_order_change_no_bit,          shared_and_duplicated_pages_change_no_bit,
-        unused_entries_change_no_bit_and_set_no_flag, pages_outside_window_and_start_are_not_looked_up,
-        unused_slots_and_pages_change_no_bit,         keys_of_a_page_that_there_is_not_are_hidden_and_reported,
-        a_sequence_of_wrong_pages_alone_is_empty,     keys_beyond_a_csr_row_are_hidden_and_reported,
+        pages_of_any_size_match_the_reference,
+        layouts_of_pages_match_the_reference,
+        pages_and_their_order_change_no_bit,
+        shared_and_duplicated_pages_change_no_bit,
+        unused_entries_change_no_bit_and_set_no_flag,
+        pages_outside_window_and_start_are_not_looked_up,
+        unused_slots_and_pages_change_no_bit,
+        keys_of_a_page_that_there_is_not_are_hidden_and_reported,
+        a_sequence_of_wrong_pages_alone_is_empty,
+        keys_beyond_a_csr_row_are_hidden_and_reported,
         entries_beyond_num_page_indices_are_not_used,
+        the_last_tokens_that_an_int_counts_have_pages,
+        pages_between_windows_set_no_flag,
     };
     const int result = run_suite("pages", tests, sizeof tests / sizeof tests[0]);
 

@@ -6,7 +6,7 @@
 
 static uint32_t pages_per_row(const clfd_attention *a) { return (a->max_kv_len + a->page_size - 1) / a->page_size; }
 
-/* Whether a query of some sequence of a cache row has a key of the page in its range, or between those of its queries. */
+/* Whether a query of some sequence of a cache row has a key of the page in its range. */
 static bool page_needed(const attention_call *call, int64_t row, uint32_t page)
 {
     const index_array *const rows = &call->indices[ATTENTION_CACHE_ROWS];
@@ -14,16 +14,13 @@ static bool page_needed(const attention_call *call, int64_t row, uint32_t page)
 
     for (uint32_t b = 0; b < call->batch; b++) {
         const uint32_t sequence = call->complete.shared_kv ? 0 : b;
-        key_range hull = {INT64_MAX, 0};
         if ((rows->values != NULL ? rows->values[sequence] : (int64_t)sequence) != row)
             continue;
         for (uint32_t i = 0; i < call->complete.q_len; i++) {
             const key_range range = attention_range(call, b, i);
-            hull.first = range.first < hull.first ? range.first : hull.first;
-            hull.limit = range.limit > hull.limit ? range.limit : hull.limit;
+            if (range.first < range.limit && range.first < end && range.limit > begin)
+                return true;
         }
-        if (hull.first < hull.limit && hull.first < end && hull.limit > begin)
-            return true;
     }
     return false;
 }
