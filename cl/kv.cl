@@ -124,6 +124,10 @@ static inline float kv_scale_load(const __global uchar *scales, long index, int 
                             : ((const __global float *)scales)[index];
 }
 
+/* A scale that partial products of a key are multiplied by: NaN for an infinity, which makes infinities of both signs of the
+ * key's elements, where a product of -inf would hide the key. */
+static inline float kv_key_factor(float scale) { return fma(scale, 0.0f, scale); }
+
 /* ---- Scales of groups. `row` is what kv_key or kv_value returned for the place, d the first of eight dims. -------- */
 
 static inline float kv_key_scale(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
@@ -132,9 +136,9 @@ static inline float kv_key_scale(const decode_args *args, const decode_inputs *i
 #if K_SCALE == SCALE_GROUP
     const long index = cache->k_scale + place.page * args->k_scale.batch + place.token * args->k_scale.token +
                        d / K_GROUP * args->k_scale.group;
-    return kv_scale_load(in->k_scale, args->k_scale.scale_offset + index, K_SCALE_TYPE);
+    return kv_key_factor(kv_scale_load(in->k_scale, args->k_scale.scale_offset + index, K_SCALE_TYPE));
 #else
-    return K_FORMAT(scale)(row, d);
+    return kv_key_factor(K_FORMAT(scale)(row, d));
 #endif
 }
 
@@ -171,7 +175,8 @@ static inline float kv_value_zero(const decode_args *args, const decode_inputs *
 static inline float kv_keys_factor(const decode_args *args, const decode_inputs *in, const kv_cache *cache)
 {
 #if K_SCALE == SCALE_TENSOR
-    return kv_scale_load(in->k_scale, args->k_scale.scale_offset + cache->k_scale, K_SCALE_TYPE) * K_UNIT;
+    return kv_key_factor(kv_scale_load(in->k_scale, args->k_scale.scale_offset + cache->k_scale, K_SCALE_TYPE)) *
+           K_UNIT;
 #else
     return K_UNIT;
 #endif

@@ -1,6 +1,7 @@
 /* The scales and zeros of int8 and int4 as decode reads them: groups, types, strides, pages. */
 #include "support/option_cases.h"
 #include "support/suite.h"
+#include <math.h>
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
@@ -120,6 +121,27 @@ START_TEST(scales_lie_in_pages)
 }
 END_TEST
 
+/* Every element of such a row is infinite, of either sign, and the score of any query that has both is NaN: the key is not
+ * hidden, as by a product of -inf. */
+START_TEST(an_infinite_scale_of_a_key_spoils_the_rows_that_see_it)
+{
+    static const clfd_type types[] = {CLFD_TYPE_INT8, CLFD_TYPE_FP8_E4M3};
+
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f++)
+        for (size_t t = 0; t < 2; t++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                const attention_problem all = option_case((clfd_attention){.k_type = types[t], .v_type = types[t]});
+                const attention_problem p = in_form(&all, f);
+                attention_call *const call = attention_open(&p);
+                image_put(&call->images[ATTENTION_K_SCALE], t == 0 ? 4 : 0, t == 0 ? 77 : 0, 0, 0,
+                          sign > 0 ? INFINITY : -INFINITY);
+                attention_run(call);
+                attention_expect_reference(call);
+                attention_close(call);
+            }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -128,6 +150,7 @@ int main(void)
         scales_are_found_by_their_strides,
         scales_may_be_shared,
         scales_lie_in_pages,
+        an_infinite_scale_of_a_key_spoils_the_rows_that_see_it,
     };
     const int result = run_suite("decode_scales", tests, sizeof tests / sizeof tests[0]);
 
