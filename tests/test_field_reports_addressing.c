@@ -33,7 +33,7 @@ START_TEST(page_stride_was_computed_instead_of_read)
         unsigned char *const both = malloc(bytes);
         ck_assert_ptr_nonnull(both);
         for (size_t at = 0; at < bytes; at += half) /* of either image the other half is NaN */
-            memcpy(both + at, at / half % 2 == 0 ? k->data + at : v->data + at - half, half);
+            memcpy(both + at, at / half % 2 == 0 ? k->data + at : v->data + v->offset + at - half, half);
         attention_upload(call);
         clReleaseMemObject(call->buffers.k.mem);
         clReleaseMemObject(call->buffers.v.mem);

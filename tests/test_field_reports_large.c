@@ -64,7 +64,8 @@ static void move_pages(attention_call *call, cl_mem large, const int32_t ids[PAG
 
     for (size_t i = 0; i < PAGES; i++)
         for (size_t v = 0; v < 2; v++) {
-            const unsigned char *const from = call->images[v == 0 ? ATTENTION_K : ATTENTION_V].data + i * PAGE_BYTES;
+            const tensor_image *const image = &call->images[v == 0 ? ATTENTION_K : ATTENTION_V];
+            const unsigned char *const from = image->data + image->offset + i * PAGE_BYTES;
             ck_assert_int_eq(clEnqueueWriteBuffer(queue, large, CL_TRUE, (size_t)ids[i] * PAGE_BYTES + v * half, half,
                                                   from, 0, NULL, NULL),
                              CL_SUCCESS);

@@ -130,17 +130,20 @@ static cl_mem create_input(const attention_call *call, const void *data, size_t 
                                       : test_buffer_create_from(CL_MEM_READ_ONLY, data, bytes);
 }
 
-/* Behind one integer that would be a very long sequence, or a page far outside. */
-static clfd_buffer upload_index(const attention_call *call, const index_array *array)
+/* Behind integers that would be very long sequences, or pages far outside: as many as no other array has. */
+static clfd_buffer upload_index(const attention_call *call, int index)
 {
-    int32_t *const values = allocate(array->count + 1, sizeof *values);
+    const index_array *const array = &call->indices[index];
+    const size_t before = (size_t)index + 1;
+    int32_t *const values = allocate(array->count + before, sizeof *values);
     cl_mem mem;
 
-    values[0] = INT32_MAX;
-    memcpy(values + 1, array->values, array->count * sizeof *values);
-    mem = create_input(call, values, (array->count + 1) * sizeof *values);
+    for (size_t i = 0; i < before; i++)
+        values[i] = INT32_MAX;
+    memcpy(values + before, array->values, array->count * sizeof *values);
+    mem = create_input(call, values, (array->count + before) * sizeof *values);
     free(values);
-    return test_buffer(mem, sizeof *values);
+    return test_buffer(mem, before * sizeof *values);
 }
 
 static clfd_buffer create_output(size_t bytes)
@@ -175,7 +178,7 @@ void attention_upload(attention_call *call)
     }
     for (int i = 0; i < ATTENTION_INDICES; i++)
         if (call->indices[i].values != NULL)
-            *member(call, index_members[i]) = upload_index(call, &call->indices[i]);
+            *member(call, index_members[i]) = upload_index(call, i);
     b->out = create_output(call->images[ATTENTION_OUT].bytes - 2 * ATTENTION_GUARD);
     b->out.offset = call->images[ATTENTION_OUT].offset;
     if (!call->problem.no_lse)

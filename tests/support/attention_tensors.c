@@ -9,7 +9,16 @@ enum { MAX_HEAD_DIM = 576, MAX_GROUPS = MAX_HEAD_DIM / 8 };
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* A tensor of the problem; dims of 0: there is none. */
+/* Elements before each tensor but q, K, V and out: no two have the same number, so that no one's place is another's. */
+static const size_t elements_before[ATTENTION_TENSORS] = {
+    [ATTENTION_K_SCALE] = 3, [ATTENTION_V_SCALE] = 5, [ATTENTION_K_ZERO] = 7, [ATTENTION_V_ZERO] = 9,
+    [ATTENTION_ALIBI] = 1,   [ATTENTION_SINKS] = 2,   [ATTENTION_BIAS] = 11,  [ATTENTION_MASK] = 13,
+};
+
+/* And the bytes that V lies behind K's place: a multiple of every promise. */
+#define V_BEHIND 64
+
+/* A tensor of the problem. */
 typedef struct shape {
     clfd_type type;
     clfd_strides strides;
@@ -39,7 +48,6 @@ static shape scale_shape(const attention_call *call, const clfd_quant *quant, cl
     shape s = cache_shape(call, &quant->strides, quant->scale_type, dim / (quant->group > 0 ? quant->group : 1));
 
     s.dim_stride = quant->group_stride;
-    s.offset = 3 * clfd_type_size(quant->scale_type);
     if (!clfd_type_is_grouped(type))
         s.batch = s.tokens = s.dim = 1;
     return s;
@@ -47,7 +55,7 @@ static shape scale_shape(const attention_call *call, const clfd_quant *quant, cl
 
 static shape head_shape(const attention_call *call)
 {
-    return (shape){CLFD_TYPE_F32, {0}, 1, 1, 1, 1, call->complete.num_q_heads, 3 * sizeof(float), 0};
+    return (shape){CLFD_TYPE_F32, {0}, 1, 1, 1, 1, call->complete.num_q_heads, 0, 0};
 }
 
 static void add_image(attention_call *call, attention_tensor tensor, bool wanted, shape s)
@@ -56,6 +64,8 @@ static void add_image(attention_call *call, attention_tensor tensor, bool wanted
 
     if (!wanted)
         return;
+    if (elements_before[tensor] > 0)
+        s.offset = elements_before[tensor] * clfd_type_size(s.type);
     *image = (tensor_image){s.type, s.strides, s.dim_stride, s.batch, s.tokens, s.heads, s.dim, s.offset, 0, NULL};
     image_create(image, s.guard, call->problem.poison == 0.0f ? NAN : call->problem.poison);
 }
@@ -82,7 +92,7 @@ static void make_rows(attention_call *call)
                       a->q_len,
                       a->num_q_heads,
                       a->max_kv_len,
-                      3 * clfd_type_size(a->bias_type),
+                      0,
                       0});
     add_image(call, ATTENTION_MASK, a->mask != CLFD_MASK_NONE,
               (shape){tree ? CLFD_TYPE_F32 : CLFD_TYPE_INT8,
@@ -92,7 +102,7 @@ static void make_rows(attention_call *call)
                       a->q_len,
                       1,
                       tree ? 1 : a->max_kv_len,
-                      tree ? 12 : 3,
+                      0,
                       0});
 }
 
@@ -102,9 +112,11 @@ static void make_cache(attention_call *call)
     const bool k = clfd_type_has_scales(a->k_type), v = clfd_type_has_scales(a->v_type) && !a->v_from_k;
     const shape k_scale = scale_shape(call, &a->k_quant, a->k_type, a->head_dim),
                 v_scale = scale_shape(call, &a->v_quant, a->v_type, a->head_dim_v);
+    shape values = cache_shape(call, &a->v_strides, a->v_type, a->head_dim_v);
 
+    values.offset += V_BEHIND;
     add_image(call, ATTENTION_K, true, cache_shape(call, &a->k_strides, a->k_type, a->head_dim));
-    add_image(call, ATTENTION_V, !a->v_from_k, cache_shape(call, &a->v_strides, a->v_type, a->head_dim_v));
+    add_image(call, ATTENTION_V, !a->v_from_k, values);
     add_image(call, ATTENTION_K_SCALE, k, k_scale);
     add_image(call, ATTENTION_V_SCALE, v, v_scale);
     add_image(call, ATTENTION_K_ZERO, k && a->k_quant.zeros, k_scale);

@@ -19,7 +19,7 @@ const decode_family decode_forms[NUM_DECODE_FORMS] = {
     {.tuning = NULL, .ratio = 2},
     {.tuning = "family=decode_vector width=8 tile=1 prefetch=0", .ratio = 2},
     {.tuning = "family=decode_vector width=16 tile=16", .ratio = 2},
-    {.tuning = "family=decode_lanes rows=2", .ratio = 2},
+    {.tuning = "family=decode_lanes rows=2 unroll=2 ahead=1 parts=1", .ratio = 2},
 };
 
 attention_problem decode_case(const decode_family *family)

@@ -14,7 +14,7 @@ typedef struct decode_family {
 } decode_family;
 
 /* The forms of the kernels through which rules are tested that every one of them must keep, in blocks of two rows: what
- * the device gets by itself, the reference row, the blocked vectors of either width, lanes. */
+ * the device gets by itself, the reference row, the blocked vectors of either width, lanes with steps loaded ahead. */
 #define NUM_DECODE_FORMS 4
 extern const decode_family decode_forms[NUM_DECODE_FORMS];
 
