@@ -129,7 +129,7 @@ LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, int 
     for (int c = 0; c < LANE_RUN; c++) {
         chunks.values[c] = lanes_key(token, i * LANE_RUN + c, lane);
 #if K_SCALE == SCALE_ROW && LANE_RUN > 1
-        chunks.scales[c] = K_FORMAT(run_scale)(token->k[i]);
+        chunks.scales[c] = kv_key_factor(K_FORMAT(run_scale)(token->k[i]));
 #else
         chunks.scales[c] = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
 #endif
