@@ -100,6 +100,17 @@ START_TEST(accepted_plan_could_not_be_enqueued)
         verify_under_limits(&p, limits[i], 64 << 10);
     verify_under_limits(&p, 256, 16 << 10);
     verify_under_limits(&p, 32, 1 << 10);
+    /* With options, and with the balanced schedule, whose kernel needs more local memory. */
+    set_options(
+        &p.attention,
+        &(clfd_attention){
+            .max_batch = 2, .k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_Q8_0, .mask = CLFD_MASK_BOOL, .sinks = 1});
+    p.kv_lens = (const int32_t[]){99, 7};
+    report_split(&p, CLFD_SPLIT_AUTO, 0);
+    for (size_t i = 0; i < 3; i++)
+        verify_under_limits(&p, limits[i], 64 << 10);
+    verify_under_limits(&p, 256, 16 << 10);
+    verify_under_limits(&p, 32, 1 << 10);
 }
 END_TEST
 

@@ -59,6 +59,17 @@ START_TEST(layouts_of_pages_match_the_reference)
 }
 END_TEST
 
+START_TEST(v_from_paged_k_matches_the_reference)
+{
+    for (size_t f = 0; f < NUM_DECODE_FORMS; f += NUM_DECODE_FORMS - 1) {
+        const attention_problem all = option_case(
+            (clfd_attention){.paging = CLFD_PAGING_TABLE, .page_size = 16, .v_from_k = 1, .head_dim_v = 32});
+        const attention_problem p = in_form(&all, f);
+        attention_verify(&p);
+    }
+}
+END_TEST
+
 /* Runs the problem and requires the same bits as an earlier call. */
 static void expect_same(const attention_problem *problem, const attention_call *first, const char *change)
 {
@@ -348,6 +359,7 @@ int main(void)
     const TTest *const tests[] = {
         pages_of_any_size_match_the_reference,
         layouts_of_pages_match_the_reference,
+        v_from_paged_k_matches_the_reference,
         pages_and_their_order_change_no_bit,
         shared_and_duplicated_pages_change_no_bit,
         unused_entries_change_no_bit_and_set_no_flag,
