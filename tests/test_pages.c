@@ -176,6 +176,9 @@ START_TEST(pages_outside_window_and_start_are_not_looked_up)
         set_options(&p.attention, &options[i]);
         p.kv_start = starts;
         verify_forms_and_splits(&p);
+        p.attention.split_policy = CLFD_SPLIT_AUTO;
+        p.attention.split_size = 0;
+        verify_forms(&p);
     }
 }
 END_TEST
