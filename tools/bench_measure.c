@@ -11,17 +11,6 @@
 #define SLOW_ROW_SECONDS 4.0
 #define MIN_STEADY_CALLS 10u
 
-double bench_median(double *values, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        for (size_t j = i; j > 0 && values[j - 1] > values[j]; j--) {
-            const double value = values[j];
-            values[j] = values[j - 1];
-            values[j - 1] = value;
-        }
-    return count == 0 ? NAN : count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* A row of calls; host[i] receives the time inside call i. */
 static bool decode_steady(bench_device *device, bench_memory *memory, bench_decoder *decoder, uint32_t calls,
                           double *seconds, double *host, tool_fault *fault)

@@ -3,16 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t placement_bytes(const verify_placement *placement)
-{
-    return placement->before + placement->bytes + placement->after;
-}
-
-void *image_base(const verify_trial *trial, const verify_images *images, verify_operand operand)
-{
-    return images->data[operand] == NULL ? NULL : images->data[operand] + trial->placements[operand].before;
-}
-
 void fill_poison(unsigned char *bytes, size_t count, clfd_type type, verify_poison poison, rng_state *rng)
 {
     /* Infinity, or what comes nearest to it; codes of quantised types with scales of their own are all legal. */
@@ -137,12 +127,4 @@ bool fill_images(verify_trial *trial, verify_images *images, tool_fault *fault)
     if (trial->contents == CONTENTS_SPECIAL)
         fill_special(trial, images);
     return true;
-}
-
-void images_free(verify_images *images)
-{
-    for (int i = 0; i < NUM_OPERANDS; i++)
-        if (i != OPERAND_V || !images->one_buffer)
-            free(images->data[i]);
-    *images = (struct verify_images){0};
 }
