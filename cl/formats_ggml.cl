@@ -114,11 +114,33 @@ typedef struct ggml_run {
 typedef ggml_run q8_0_run;
 typedef ggml_run q4_0_run;
 
-/* Block `block` of a row on an 8-byte boundary, in num_words (3 or 5) words. Pairs of them are loaded at once: where the
- * first word is no such pair's first, it is the one that is loaded alone, and otherwise the last. */
-static inline ggml_run ggml_load_run(const __global uchar *row, int block, int num_words)
+/* The first of the num_words (3 or 5) words of a block of a row on an 8-byte boundary. */
+static inline const __global uchar *ggml_first_word(const __global uchar *row, int block, int num_words)
 {
-    const __global uchar *const from = row + (block * (num_words - 1) + block / 4) * 8;
+    return row + (block * (num_words - 1) + block / 4) * 8;
+}
+
+/* The words of a block one by one: of three, what pairs would save they lose to putting words in order. */
+static inline ggml_run ggml_load_words(const __global uchar *row, int block, int num_words)
+{
+    const __global uint2 *const words = (const __global uint2 *)ggml_first_word(row, block, num_words);
+    ggml_run run;
+
+    run.turn = (uint)block & 3u;
+#pragma unroll
+    for (int i = 0; i < num_words; i++) {
+        const uint2 word = words[i];
+        run.halves[2 * i] = word.x;
+        run.halves[2 * i + 1] = word.y;
+    }
+    return run;
+}
+
+/* The words of a block by pairs: where the first word is no pair's first, it is the one that is loaded alone, and otherwise
+ * the last. */
+static inline ggml_run ggml_load_pairs(const __global uchar *row, int block, int num_words)
+{
+    const __global uchar *const from = ggml_first_word(row, block, num_words);
     const uint odd = (uint)(ulong)from & 8u, odd_mask = odd != 0 ? ~0u : 0u;
     const __global uint4 *const pairs = (const __global uint4 *)(from + odd);
     const uint2 alone = *(const __global uint2 *)(from + (odd != 0 ? 0 : (num_words - 1) * 8));
@@ -175,11 +197,17 @@ static inline float ggml_run_scale(const ggml_run *run)
     return half2_to_float2(run->turn & 1 ? word >> 16 : word).x;
 }
 
-static inline q8_0_run q8_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 5); }
+static inline q8_0_run q8_0_load_run(const __global uchar *row, int index)
+{
+    return ggml_load_pairs(row, index / 32, 5);
+}
 static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(ggml_pick_run(&run, i)); }
 static inline float q8_0_run_scale(q8_0_run run) { return ggml_run_scale(&run); }
 
-static inline q4_0_run q4_0_load_run(const __global uchar *row, int index) { return ggml_load_run(row, index / 32, 3); }
+static inline q4_0_run q4_0_load_run(const __global uchar *row, int index)
+{
+    return ggml_load_words(row, index / 32, 3);
+}
 static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
 static inline float q4_0_run_scale(q4_0_run run) { return ggml_run_scale(&run); }
 #endif
