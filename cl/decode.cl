@@ -17,6 +17,7 @@
  *   DECODE_ROWS           query rows per block
  *   DECODE_HEADS          KV heads per item at most; args.heads says how many, a divisor of their number
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
+ *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks
  *   CACHE_ROWS            1: the cache row of a sequence comes from cache_rows
@@ -45,6 +46,12 @@
 #ifndef DECODE_SHARED
 #define DECODE_SHARED 0
 #endif
+#ifndef DECODE_INTERLEAVED
+#define DECODE_INTERLEAVED 0
+#endif
+#ifndef DECODE_TILE /* tokens that a work-group of the family takes at a time */
+#define DECODE_TILE 1
+#endif
 #ifndef DECODE_BALANCED
 #define DECODE_BALANCED 0
 #endif
@@ -65,7 +72,8 @@ typedef struct decode_sequence {
 typedef struct decode_item {
     int batch, kv_head, first_row; /* kv_head: the first one */
     decode_sequence sequence;
-    int begin, end; /* the item's tokens that some row of the block may see */
+    int begin, end; /* the item's tokens that some row of the block may see, or that lie between them */
+    int stride;     /* from tile to tile of those that are the item's */
     int slot;       /* where partial states go: the split, or the balanced schedule's number */
     bool direct;    /* no: the rows are complete, and go to out and lse */
     float k_scale;  /* the call's scale, times the factor of K's tensor */
@@ -255,9 +263,18 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
         return false;
     if (!args->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
         ((__global int *)workspace)[args->list_offset + item->batch] = count;
+#if DECODE_INTERLEAVED
+    item->begin = item->sequence.range.begin;
+    item->end = item->sequence.range.end;
+    decode_complete_item(args, in, item);
+    item->begin = (int)min(item->begin + (long)item->slot * DECODE_TILE, (long)max(item->begin, item->end));
+    item->stride = count * DECODE_TILE;
+#else
     item->begin = split_begin(&args->split, item->sequence.range, item->slot);
     item->end = split_begin(&args->split, item->sequence.range, item->slot + 1);
+    item->stride = DECODE_TILE;
     decode_complete_item(args, in, item);
+#endif
     return true;
 }
 #endif

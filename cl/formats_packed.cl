@@ -50,7 +50,8 @@ static inline uint ptx_and_xor(uint a, uint mask, uint flips)
 
 #define HALVES_1024 0x64006400u
 
-static inline float8 packed_int8(uint2 codes)
+/* As f16: codes 0 and 1, 2 and 3, 4 and 5, 6 and 7 of eight are pairs. */
+static inline uint4 packed_int8_halves(uint2 codes)
 {
     const uint2 bytes = codes ^ 0x80808080u; /* codes + 128 */
     const uint less_1152 = 0xe480e480u;
@@ -59,25 +60,40 @@ static inline float8 packed_int8(uint2 codes)
     halves.y = ptx_add_halves(ptx_permute(bytes.x, HALVES_1024, 0x5352), less_1152);
     halves.z = ptx_add_halves(ptx_permute(bytes.y, HALVES_1024, 0x5150), less_1152);
     halves.w = ptx_add_halves(ptx_permute(bytes.y, HALVES_1024, 0x5352), less_1152);
-    return f16_unpack8(halves);
+    return halves;
 }
 
-/* Nibbles 0 and 4, 1 and 5 and so on are pairs. What lies 4 bits higher makes 1024 + 16 * code. Turning the nibble's
- * upper bit adds 8 to it. */
+static inline float8 packed_int8(uint2 codes) { return f16_unpack8(packed_int8_halves(codes)); }
+
+/* Eight nibbles as f16, less 8 once the bits of `flips` are turned. Nibbles 0 and 4, 1 and 5 and so on are pairs. What
+ * lies 4 bits higher makes 1024 + 16 * code. */
+static inline uint4 packed_nibble_halves(uint codes, uint flips)
+{
+    const uint less_1032 = 0xe408e408u, less_72 = 0xd480d480u, sixteenths = 0x2c002c00u;
+    const uint low = HALVES_1024 | flips, high = HALVES_1024 | flips << 4, upper = codes >> 8;
+    uint4 halves;
+    halves.x = ptx_add_halves(ptx_and_xor(codes, 0x000f000fu, low), less_1032);
+    halves.y = ptx_fma_halves(ptx_and_xor(codes, 0x00f000f0u, high), sixteenths, less_72);
+    halves.z = ptx_add_halves(ptx_and_xor(upper, 0x000f000fu, low), less_1032);
+    halves.w = ptx_fma_halves(ptx_and_xor(upper, 0x00f000f0u, high), sixteenths, less_72);
+    return halves;
+}
+
+/* Turning the upper bit of a signed nibble adds 8 to it. */
+static inline uint4 packed_int4_halves(uint codes) { return packed_nibble_halves(codes, 0x00080008u); }
+
 static inline float8 packed_int4(uint codes)
 {
-    const uint low = HALVES_1024 | 0x00080008u, high = HALVES_1024 | 0x00800080u;
-    const uint less_1032 = 0xe408e408u, less_72 = 0xd480d480u, sixteenths = 0x2c002c00u;
-    const uint upper = codes >> 8;
+    const uint4 halves = packed_int4_halves(codes);
     float8 value;
-    value.s04 = half2_to_float2(ptx_add_halves(ptx_and_xor(codes, 0x000f000fu, low), less_1032));
-    value.s15 = half2_to_float2(ptx_fma_halves(ptx_and_xor(codes, 0x00f000f0u, high), sixteenths, less_72));
-    value.s26 = half2_to_float2(ptx_add_halves(ptx_and_xor(upper, 0x000f000fu, low), less_1032));
-    value.s37 = half2_to_float2(ptx_fma_halves(ptx_and_xor(upper, 0x00f000f0u, high), sixteenths, less_72));
+    value.s04 = half2_to_float2(halves.x);
+    value.s15 = half2_to_float2(halves.y);
+    value.s26 = half2_to_float2(halves.z);
+    value.s37 = half2_to_float2(halves.w);
     return value;
 }
 
-/* The same of the low or of the high nibbles of eight bytes. */
+/* The low or the high nibbles of eight bytes, less 8. */
 static inline float8 packed_q4_0(uint2 bytes, bool high)
 {
     const uint mask = high ? 0x00f000f0u : 0x000f000fu;
@@ -93,15 +109,17 @@ static inline float8 packed_q4_0(uint2 bytes, bool high)
 }
 
 /* e5m2 is the upper byte of f16. */
-static inline float8 packed_e5m2(uint2 codes)
+static inline uint4 packed_e5m2_halves(uint2 codes)
 {
     uint4 halves;
     halves.x = ptx_permute(codes.x, 0, 0x1404);
     halves.y = ptx_permute(codes.x, 0, 0x3424);
     halves.z = ptx_permute(codes.y, 0, 0x1404);
     halves.w = ptx_permute(codes.y, 0, 0x3424);
-    return f16_unpack8(halves);
+    return halves;
 }
+
+static inline float8 packed_e5m2(uint2 codes) { return f16_unpack8(packed_e5m2_halves(codes)); }
 
 #else
 
@@ -135,15 +153,15 @@ static inline uint2 ptx_e4m3_halves(uint codes)
     return halves;
 }
 
-static inline float8 packed_e4m3(uint2 codes)
+static inline uint4 packed_e4m3_halves(uint2 codes)
 {
     uint4 halves;
     halves.lo = ptx_e4m3_halves(codes.x);
     halves.hi = ptx_e4m3_halves(codes.y);
-    return f16_unpack8(halves);
+    return halves;
 }
 #elif CLFD_PTX
-static inline float8 packed_e4m3(uint2 codes)
+static inline uint4 packed_e4m3_halves(uint2 codes)
 {
     const uint2 magnitudes = codes & 0x7f7f7f7fu, next = magnitudes + 0x01010101u;
     const uint marked_x = ptx_and_xor(next.x, 0x80808080u, magnitudes.x);
@@ -153,7 +171,7 @@ static inline float8 packed_e4m3(uint2 codes)
     halves.y = ptx_permute(marked_x, codes.x, 0xf3e2);
     halves.z = ptx_permute(marked_y, codes.y, 0xd1c0);
     halves.w = ptx_permute(marked_y, codes.y, 0xf3e2);
-    return f16_unpack8((halves << 7) & 0xff80ff80u);
+    return (halves << 7) & 0xff80ff80u;
 }
 #else
 static inline float8 packed_e4m3(uint2 codes)
@@ -162,6 +180,9 @@ static inline float8 packed_e4m3(uint2 codes)
     const ushort8 bits = as_ushort8(convert_short8(as_char8(codes))) << 7;
     return packed_halves(bits ^ ((bits + (ushort)0x80) & (ushort)0x4000));
 }
+#endif
+#if CLFD_PTX
+static inline float8 packed_e4m3(uint2 codes) { return f16_unpack8(packed_e4m3_halves(codes)); }
 #endif
 
 #endif

@@ -92,6 +92,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     item->batch = batch;
     item->kv_head = block / args->passes * args->heads;
     item->first_row = block % args->passes * DECODE_ROWS;
+    item->stride = DECODE_TILE;
     item->direct = begin == 0 && end == tiles;
     item->slot = 2 * (int)get_group_id(0) + (begin == 0);
     item->begin = (int)min((long)range.begin + (long)begin * tile, (long)range.end);

@@ -1,4 +1,6 @@
 #include "plan/describe.h"
+#include "plan/alignment.h"
+#include "plan/matrix.h"
 #include "plan/words.h"
 #include "type.h"
 #include <stdarg.h>
@@ -19,47 +21,6 @@ static void append(line *to, const char *format, ...)
     const int added = vsnprintf(to->text + at, to->bytes - at, format, arguments);
     va_end(arguments);
     to->used += added > 0 ? (size_t)added : 0;
-}
-
-/* ---- Alignment --------------------------------------------------------------------------------------------------- */
-
-/* The greatest power of two up to 16 that every row of K or V starts on a multiple of: the base by promise, the strides
- * by arithmetic. */
-static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
-{
-    const int64_t size = (int64_t)clfd_type_size(type), all = strides->batch | strides->token | strides->head;
-    uint32_t alignment = promise < 16 ? promise : 16;
-
-    while (all * size % alignment != 0)
-        alignment /= 2;
-    return alignment;
-}
-
-/* KV_ALIGNED of cl/formats.cl for one tensor. */
-static uint32_t aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise)
-{
-    const uint32_t alignment = row_alignment(strides, type, promise);
-    /* The least alignments of classes 1, 2 and 3. */
-    static const uint32_t plain[3] = {16, 16, 16}, bytes[3] = {4, 8, 16}, nibbles[3] = {4, 4, 16},
-                          blocks[3] = {4, 4, 8};
-    const uint32_t *const least = clfd_type_is_plain(type)     ? plain
-                                  : type == CLFD_TYPE_INT4     ? nibbles
-                                  : clfd_type_has_scales(type) ? bytes
-                                                               : blocks;
-    uint32_t class = 0;
-
-    while (class < 3 && alignment >= least[class])
-        class ++;
-    return class;
-}
-
-static uint32_t kv_aligned(const clfd_attention *a)
-{
-    const uint32_t k = aligned_class(&a->k_strides, a->k_type, a->k_alignment);
-    const uint32_t v = a->v_from_k ? k : aligned_class(&a->v_strides, a->v_type, a->v_alignment);
-    const uint32_t both = k < v ? k : v;
-
-    return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
 }
 
 /* ---- The line ---------------------------------------------------------------------------------------------------- */
@@ -97,7 +58,7 @@ static void describe_options(const clfd_attention *a, line *to)
         {a->cache_batch_idx != 0, "cache_rows"},
         {a->shared_kv != 0, "shared_kv"},
         {a->paging == CLFD_PAGING_CSR, "csr"},
-        {kv_aligned(a) == 0, "unaligned"},
+        {clfd_kv_aligned(a) == 0, "unaligned"},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -194,20 +155,24 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
                         const clfd_schedule *schedule, bool balanced, char *text, size_t bytes)
 {
     const clfd_attention *a = attention;
-    const bool ptx = caps->ptx && tuning->family == CLFD_FAMILY_LANES && tuning->exchange == CLFD_EXCHANGE_PTX;
+    const bool ptx = tuning->family != CLFD_FAMILY_VECTOR && tuning->exchange == CLFD_EXCHANGE_PTX;
     line to = {text, bytes, 0};
 
     append(&to,
            "-DQ_TYPE=%d -DK_TYPE=%d -DV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u "
            "-DKV_ALIGNED=%u -DCLFD_PTX=%d",
            (int)a->q_type, (int)a->k_type, (int)a->v_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
-           kv_aligned(a), ptx);
+           clfd_kv_aligned(a), ptx);
     append_features(a, balanced, &to);
     if (ptx && caps->ptx_fp8)
         append(&to, " -DCLFD_PTX_FP8=1");
     if (tuning->family == CLFD_FAMILY_LANES)
         append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_AHEAD=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
                tuning->work_group, tuning->lanes, tuning->unroll, tuning->ahead, tuning->parts, tuning->exchange);
+    else if (tuning->family == CLFD_FAMILY_MATRIX)
+        append(&to, " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DDECODE_INTERLEAVED=%d",
+               tuning->work_group / 32, clfd_matrix_slots(caps, a, tuning, balanced), a->q_type == CLFD_TYPE_BF16,
+               !balanced && schedule->split_tokens == 0);
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -1,10 +1,12 @@
 #include "plan/tuning.h"
+#include "plan/matrix.h"
 #include "plan/words.h"
 #include "type.h"
 #include <string.h>
 
 #define LANES CLFD_FAMILY_LANES
 #define VECTOR CLFD_FAMILY_VECTOR
+#define MATRIX CLFD_FAMILY_MATRIX
 
 /* Sets of types that K or V may have: how many elements lie in 16 bytes decides the shape of a kernel. */
 #define TYPE_BIT(name) (1u << CLFD_TYPE_##name)
@@ -95,8 +97,10 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
         return "wg exceeds the device's work-group limit";
     if (tuning->prefetch > 0 && !caps->prefetch)
         return "prefetch is not available on the device, or disabled";
-    if (tuning->family != CLFD_FAMILY_LANES)
+    if (tuning->family == CLFD_FAMILY_VECTOR)
         return vector_refusal(attention, tuning);
+    if (tuning->family == CLFD_FAMILY_MATRIX)
+        return clfd_matrix_refusal(caps, attention, tuning);
     if (tuning->lanes * tuning->parts > tuning->work_group)
         return "lanes times parts exceeds wg";
     if (tuning->lanes < padded_part_rows(attention, tuning))
@@ -148,7 +152,7 @@ static bool answers(const clfd_caps *caps, const clfd_attention *attention, cons
     if (wanted->family >= 0 && wanted->family != (int64_t)row->tuning.family)
         return false;
     if (wanted->exchange >= 0 &&
-        (wanted->exchange != (int64_t)row->tuning.exchange || row->tuning.family != CLFD_FAMILY_LANES))
+        (wanted->exchange != (int64_t)row->tuning.exchange || row->tuning.family == CLFD_FAMILY_VECTOR))
         return false;
     return (asked || (row->type & caps->type) != 0) && exchange_available(caps, row->exchange) &&
            row_serves(row, attention, block_rows(attention));

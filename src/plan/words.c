@@ -7,10 +7,12 @@
 
 #define LANES CLFD_FAMILY_LANES
 #define VECTOR CLFD_FAMILY_VECTOR
+#define MATRIX CLFD_FAMILY_MATRIX
 
 static const char *const family_names[CLFD_NUM_FAMILIES] = {
     [CLFD_FAMILY_VECTOR] = "decode_vector",
     [CLFD_FAMILY_LANES] = "decode_lanes",
+    [CLFD_FAMILY_MATRIX] = "decode_matrix",
 };
 
 static const char *const exchange_names[] = {
@@ -28,11 +30,13 @@ static const struct field {
     bool power_of_two;
     unsigned families; /* bit per family that has the field */
 } fields[] = {
+#define EVERY ((1u << CLFD_NUM_FAMILIES) - 1)
 #define FIELD(name, member, min, max, power, families)                                                                 \
     {                                                                                                                  \
         name, offsetof(clfd_tuning, member), min, max, power, families                                                 \
     }
-    FIELD("wg", work_group, 1, 1024, true, 3),
+    FIELD("wg", work_group, 1, 1024, true, 1u << VECTOR | 1u << LANES),
+    FIELD("wg", work_group, 32, 512, false, 1u << MATRIX),
     FIELD("lanes", lanes, 4, 32, true, 1u << LANES),
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
     FIELD("ahead", ahead, 0, 1, false, 1u << LANES),
@@ -41,11 +45,14 @@ static const struct field {
     FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
     FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
     FIELD("heads", heads, 1, 64, false, 1u << VECTOR),
-    FIELD("rows", rows, 1, 8, false, 3),
-    FIELD("groups", groups_per_unit, 1, 64, false, 3),
-    FIELD("min_split", min_split, 1, 1u << 20, false, 3),
-    FIELD("split_tile", split_tile, 1, 1u << 20, true, 3),
+    FIELD("slots", slots, 2, 8, false, 1u << MATRIX),
+    FIELD("rows", rows, 1, 8, false, 1u << VECTOR | 1u << LANES),
+    FIELD("rows", rows, 1, 16, false, 1u << MATRIX),
+    FIELD("groups", groups_per_unit, 1, 64, false, EVERY),
+    FIELD("min_split", min_split, 1, 1u << 20, false, EVERY),
+    FIELD("split_tile", split_tile, 1, 1u << 20, true, EVERY),
 #undef FIELD
+#undef EVERY
 };
 #define NUM_FIELDS (sizeof fields / sizeof fields[0])
 
@@ -74,7 +81,7 @@ int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes)
             length += snprintf(text + used, bytes - used, "%s%s=%u", length > 0 ? " " : "", fields[i].name,
                                get_field(tuning, &fields[i]));
     }
-    if (tuning->family == CLFD_FAMILY_LANES) {
+    if (tuning->family != CLFD_FAMILY_VECTOR) {
         const size_t used = (size_t)length < bytes ? (size_t)length : bytes;
         length += snprintf(text + used, bytes - used, " exchange=%s", exchange_names[tuning->exchange]);
     }
@@ -122,7 +129,10 @@ static int64_t family_of_key(const char *key)
 {
     for (size_t i = 0; i < NUM_FIELDS; i++)
         if (strcmp(fields[i].name, key) == 0)
-            return fields[i].families == 1u << LANES ? LANES : fields[i].families == 1u << VECTOR ? VECTOR : -1;
+            return fields[i].families == 1u << LANES    ? LANES
+                   : fields[i].families == 1u << MATRIX ? MATRIX
+                   : fields[i].families == 1u << VECTOR ? VECTOR
+                                                        : -1;
     return -1;
 }
 
@@ -137,7 +147,7 @@ clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd
         if (strcmp(w.key, "family") == 0) {
             if (!find_name(family_names, CLFD_NUM_FAMILIES, w.value, &index))
                 return clfd_fail(logger, CLFD_ERROR_TUNING,
-                                 "tuning family is \"%s\"; it must be decode_vector or decode_lanes", w.value);
+                                 "tuning family is \"%s\"; it must be decode_vector, decode_lanes or decode_matrix", w.value);
             wanted->family = index;
         } else if (strcmp(w.key, "exchange") == 0) {
             if (!find_name(exchange_names, NUM_EXCHANGES, w.value, &index))
@@ -153,29 +163,41 @@ clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd
     return CLFD_SUCCESS;
 }
 
+/* The field of a row's family that a word names; another family's where that has none, or NULL. */
+static const struct field *find_field(const char *name, clfd_family family)
+{
+    const struct field *found = NULL;
+
+    for (size_t i = 0; i < NUM_FIELDS; i++) {
+        if (strcmp(name, fields[i].name) != 0)
+            continue;
+        found = &fields[i];
+        if ((found->families >> family & 1u) != 0)
+            return found;
+    }
+    return found;
+}
+
 static clfd_status apply_word(const word *w, clfd_tuning *tuning, const clfd_logger *logger)
 {
+    const struct field *const field = find_field(w->key, tuning->family);
     char *end;
 
     if (strcmp(w->key, "family") == 0 || strcmp(w->key, "exchange") == 0)
         return CLFD_SUCCESS;
-    for (size_t i = 0; i < NUM_FIELDS; i++) {
-        const struct field *field = &fields[i];
-        if (strcmp(w->key, field->name) != 0)
-            continue;
-        if ((field->families >> tuning->family & 1u) == 0)
-            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; %s has no %s", w->key, w->value,
-                             family_names[tuning->family], w->key);
-        const unsigned long value = strtoul(w->value, &end, 10);
-        if (w->value[0] < '0' || w->value[0] > '9' || *end != '\0' || value < field->min || value > field->max ||
-            (field->power_of_two && (value & (value - 1)) != 0))
-            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; it must be %s from %u to %u", w->key, w->value,
-                             field->power_of_two ? "a power of two" : "a number", field->min, field->max);
-        set_field(tuning, field, (uint32_t)value);
-        return CLFD_SUCCESS;
-    }
-    return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%.*s\"; it is no key=value of a tuning row",
-                     CLFD_SLICE_ARGUMENTS(w->whole));
+    if (field == NULL)
+        return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning has the word \"%.*s\"; it is no key=value of a tuning row",
+                         CLFD_SLICE_ARGUMENTS(w->whole));
+    if ((field->families >> tuning->family & 1u) == 0)
+        return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; %s has no %s", w->key, w->value,
+                         family_names[tuning->family], w->key);
+    const unsigned long value = strtoul(w->value, &end, 10);
+    if (w->value[0] < '0' || w->value[0] > '9' || *end != '\0' || value < field->min || value > field->max ||
+        (field->power_of_two && (value & (value - 1)) != 0))
+        return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning %s=%s; it must be %s from %u to %u", w->key, w->value,
+                         field->power_of_two ? "a power of two" : "a number", field->min, field->max);
+    set_field(tuning, field, (uint32_t)value);
+    return CLFD_SUCCESS;
 }
 
 clfd_status clfd_words_apply(const char *text, clfd_tuning *tuning, const clfd_logger *logger)

@@ -1,0 +1,93 @@
+/* decode_matrix.cl - matrix units: eight or sixteen query rows cost what one does, so that K and V decide the time.
+ *
+ * A warp of 32 work-items takes TILE tokens at a time and holds the states of all rows of the block: S^T = K Q^T with K as
+ * the left operand, then O^T += V^T P^T with V as the left one. Its tiles come through a ring of its own in local memory,
+ * by copies that run ahead (matrix_ring.cl), so that no barrier stands in the loop. The warps of a work-group, and of all
+ * splits of a sequence, take tiles in turn: together they walk one window over the cache. At the end the warps of a
+ * work-group meet in local memory.
+ *
+ * Tunables: those of matrix.cl.
+ */
+#ifndef DECODE_BALANCED
+#define DECODE_BALANCED 0
+#endif
+#if DECODE_BALANCED
+#define DECODE_WORK_SPACE __local
+#define DECODE_WORK_SHARED 1
+#define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define DECODE_WORK_OWNER (get_local_id(0) == 0)
+#endif
+#include "matrix_fold.cl"
+#include "matrix_softmax.cl"
+
+/* Goes through the warp's tiles of an item. */
+MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                               const matrix_place *at, const __global q_element *q, matrix_stream *stream)
+{
+    int left = item->end - item->begin - at->warp * TILE; /* tokens from the warp's tile to the end */
+    matrix_ring ring;
+    matrix_queries queries;
+    matrix_scales scales, next_scales;
+
+    matrix_open_ring(args, in, item, at, left, &ring);
+    matrix_load_queries(q, args, in, item, at, &queries);
+    matrix_load_scales(args, in, at, &ring, left, &next_scales);
+    /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
+    for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {
+        uint4 keys[K_STEPS], values[V_STEPS];
+        float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
+
+        if (MATRIX_SKIPS(left))
+            break;
+        scales = next_scales;
+        matrix_load_scales(args, in, at, &ring, left - item->stride, &next_scales);
+        matrix_load_keys(at, matrix_take_slot(&ring), keys, &scales);
+        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
+        matrix_dot(at, &queries, keys, &scales, scores);
+        matrix_score(args, in, item, at, &queries, &scales, &ring, left, scores);
+        matrix_load_values(at, matrix_take_slot(&ring), values, &scales);
+        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
+        matrix_raise(at, &scales, scores, stream);
+        matrix_weigh(scores, stream, weights);
+        matrix_accumulate(args, in, at, &ring, left, values, &scales, weights, stream);
+    }
+    matrix_wait(0);
+    matrix_sync();
+}
+
+__kernel void decode_matrix(DECODE_ARGUMENTS)
+{
+    __local uchar rings[MATRIX_WARPS * WARP_BYTES] __attribute__((aligned(128)));
+    __local uint exchange[MATRIX_EXCHANGE_WORDS];
+    DECODE_WORK_SPACE decode_work work;
+    decode_item item;
+    matrix_place at;
+    DECODE_INPUTS(in);
+
+    at.warp = (int)get_local_id(0) / 32;
+    at.lane = (int)get_local_id(0) % 32;
+    at.row = at.lane / 4;
+    at.pair = at.lane % 4;
+    at.ring = rings + at.warp * WARP_BYTES;
+    at.base = matrix_address(at.ring);
+    at.exchange = exchange;
+    decode_start(&args, &in, &work);
+    DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
+    {
+        matrix_stream stream;
+#pragma unroll MATRIX_UNROLL
+        for (int b = 0; b < MATRIX_BLOCKS; b++) {
+#pragma unroll MATRIX_UNROLL
+            for (int i = 0; i < 2; i++) {
+                stream.m[b][i] = -INFINITY;
+                stream.l[b][i] = 0.0f;
+                stream.unit[b][i] = 0x1p-126f;
+            }
+#pragma unroll MATRIX_UNROLL
+            for (int c = 0; c < V_STEPS; c++)
+                stream.o[b][c] = 0.0f;
+        }
+        matrix_walk(&args, &in, &item, &at, q, &stream);
+        matrix_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
+    }
+}

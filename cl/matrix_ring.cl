@@ -1,0 +1,215 @@
+/* matrix_ring.cl - the ring of a warp: tiles of K and of V, in turn, on their way from global to local memory.
+ *
+ * Slot x of an item holds K (x even) or V (x odd) of the warp's tile x / 2, and lies at place x mod MATRIX_SLOTS. A slot
+ * is filled again as soon as what it held is in registers, each filling being a set of copies of its own, so that to wait
+ * for a slot is to wait until MATRIX_SLOTS - 1 sets are on their way. What no token owns is filled with zeros and read
+ * from nowhere.
+ *
+ * Tunables: those of matrix.cl.
+ */
+#ifndef CLFD_MATRIX_RING_CL
+#define CLFD_MATRIX_RING_CL
+
+#include "matrix.cl"
+
+/* MATRIX_SLOTS - 1 as PTX must have it: one number. */
+#if MATRIX_SLOTS == 2
+#define SLOTS_AHEAD 1
+#elif MATRIX_SLOTS == 3
+#define SLOTS_AHEAD 2
+#elif MATRIX_SLOTS == 4
+#define SLOTS_AHEAD 3
+#elif MATRIX_SLOTS == 5
+#define SLOTS_AHEAD 4
+#elif MATRIX_SLOTS == 6
+#define SLOTS_AHEAD 5
+#elif MATRIX_SLOTS == 7
+#define SLOTS_AHEAD 6
+#else
+#define SLOTS_AHEAD 7
+#endif
+#define TILES_AHEAD (MATRIX_SLOTS / 2 + 1) /* tiles that are filled and not yet used up, at most */
+
+/* Where no tile is left a warp does nothing; the emulation's warps go on together, over tiles without tokens. */
+#define MATRIX_SKIPS(left) (CLFD_PTX && (left) <= 0)
+
+/* What is filled next. */
+typedef struct matrix_ring {
+    kv_cache cache;
+    int end, left;  /* the tile to fill: tokens from its first to the item's end; none where not above 0 */
+    int stride;     /* tokens from tile to tile of a warp */
+    uint fill, use; /* the slots to fill and to use next */
+#if KV_PAGED
+    kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
+    uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
+#endif
+} matrix_ring;
+
+MATRIX_INLINE uint matrix_next_slot(uint slot)
+{
+    return slot + SLOT_BYTES == MATRIX_SLOTS * SLOT_BYTES ? 0 : slot + SLOT_BYTES;
+}
+
+/* Where piece `piece` of row `row` lies in a slot. */
+MATRIX_INLINE uint matrix_piece(int row, int piece, int bytes, int pitch)
+{
+    return row * pitch + (SWAPS(bytes) ? piece ^ (row & 7) : piece) * COPY_BYTES(bytes);
+}
+
+MATRIX_INLINE void matrix_copy(const matrix_place *at, uint to, const __global uchar *from, int bytes)
+{
+    if (bytes == 16)
+        matrix_copy16(at, to, from);
+    else if (bytes == 8)
+        matrix_copy8(at, to, from);
+    else
+        matrix_copy4(at, to, from);
+}
+
+MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
+{
+    if (bytes == 16)
+        matrix_copy_if16(at, to, from, there);
+    else if (bytes == 8)
+        matrix_copy_if8(at, to, from, there);
+    else
+        matrix_copy_if4(at, to, from, there);
+}
+
+/* Begins to copy the rows of a tile, `bytes` each, into `slot`. Row r is there if bit r of `there` is set. Without pages
+ * `row` is the first one and `stride` leads from each to the next; with pages it is that of token lane % 16. */
+MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, long stride, uint there,
+                               int bytes, int pitch)
+{
+    const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes, turns = (TILE * pieces + 31) / 32;
+    const bool whole = !KV_PAGED && there == 0xffffu;
+
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < turns; i++) {
+        const int x = i * 32 + at->lane, r = x / pieces, piece = x % pieces;
+        const uint to = slot + matrix_piece(r, piece, bytes, pitch);
+        const __global uchar *from = row + r * stride;
+#if KV_PAGED
+        const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
+        const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
+        from = (const __global uchar *)((ulong)high << 32 | low);
+#endif
+        if (TILE * pieces % 32 != 0 && r >= TILE)
+            continue;
+        if (whole)
+            matrix_copy(at, to, from + piece * copy_bytes, copy_bytes);
+        else
+            matrix_copy_if(at, to, (there >> r & 1u) != 0 ? from + piece * copy_bytes : row, (there >> r & 1u) != 0,
+                           copy_bytes);
+    }
+}
+
+/* The tokens of the tile to fill, a bit each. */
+MATRIX_INLINE uint matrix_tokens(int left) { return left >= TILE ? 0xffffu : left > 0 ? (1u << left) - 1 : 0; }
+
+#if KV_PAGED
+/* Looks up the pages of the tile that is `left` tokens before the end, long before they are needed. */
+MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                  matrix_ring *ring, int left)
+{
+    if (left > 0)
+        ring->next = decode_find_key(args, in, &ring->cache, ring->end - left + min(at->lane & 15, left - 1));
+}
+#endif
+
+/* Fills the next slot with the rows of K of the next tile; matrix_fill_values, which must follow, the one after it with
+ * those of V. */
+MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                    matrix_ring *ring)
+{
+    uint there = matrix_tokens(ring->left);
+    if (!MATRIX_SKIPS(ring->left)) {
+#if KV_PAGED
+        ring->here = ring->next;
+        there &= matrix_ballot(at, ring->here.valid);
+        matrix_look_up(args, in, at, ring, ring->left - ring->stride);
+        const kv_place place = ring->here;
+#else
+        kv_place place;
+        place.page = 0;
+        place.token = ring->end - max(ring->left, 1);
+        place.valid = true;
+#endif
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, place), args->k.token, there, K_BYTES, K_PITCH);
+    }
+#if KV_PAGED
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i + 1 < TILES_AHEAD; i++)
+        ring->there[i] = ring->there[i + 1];
+    ring->there[TILES_AHEAD - 1] = there;
+#endif
+    matrix_commit();
+    ring->fill = matrix_next_slot(ring->fill);
+}
+
+MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                      matrix_ring *ring)
+{
+    if (!MATRIX_SKIPS(ring->left)) {
+#if KV_PAGED
+        const uint there = ring->there[TILES_AHEAD - 1];
+        const kv_place place = ring->here;
+#else
+        const uint there = matrix_tokens(ring->left);
+        kv_place place;
+        place.page = 0;
+        place.token = ring->end - max(ring->left, 1);
+        place.valid = true;
+#endif
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, place), args->v.token, there, V_BYTES, V_PITCH);
+    }
+    matrix_commit();
+    ring->fill = matrix_next_slot(ring->fill);
+    if (ring->left > 0)
+        ring->left -= ring->stride;
+}
+
+/* Starts on an item: fills every slot. The warp's first tile is `left` tokens before the item's end. */
+MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                    const matrix_place *at, int left, matrix_ring *ring)
+{
+    ring->cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
+    ring->end = item->end;
+    ring->left = left;
+    ring->stride = item->stride;
+    ring->fill = ring->use = 0;
+#if KV_PAGED
+    ring->next.page = ring->next.token = 0;
+    ring->next.valid = false;
+    matrix_look_up(args, in, at, ring, left);
+#endif
+#pragma unroll MATRIX_UNROLL
+    for (int x = 0; x < MATRIX_SLOTS; x++)
+        if (x % 2 == 0)
+            matrix_fill_keys(args, in, at, ring);
+        else
+            matrix_fill_values(args, in, at, ring);
+}
+
+/* Waits for the slot to use next; its contents are there for all lanes. */
+MATRIX_INLINE uint matrix_take_slot(matrix_ring *ring)
+{
+    const uint slot = ring->use;
+    matrix_wait(SLOTS_AHEAD);
+    matrix_sync();
+    ring->use = matrix_next_slot(slot);
+    return slot;
+}
+
+/* Gives the slot of K, or of V, back: all lanes have read it. */
+MATRIX_INLINE void matrix_refill(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                 matrix_ring *ring, bool keys)
+{
+    matrix_sync();
+    if (keys)
+        matrix_fill_keys(args, in, at, ring);
+    else
+        matrix_fill_values(args, in, at, ring);
+}
+
+#endif

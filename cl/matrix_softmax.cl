@@ -1,0 +1,324 @@
+/* matrix_softmax.cl - the online softmax of a warp: from operands of K to scores, to weights, to o.
+ *
+ * A row's maximum is raised only when a score exceeds it by more than RAISE_ABOVE: weights may then be up to
+ * 2^RAISE_ABOVE, and o need not be multiplied at every tile. Whether a row's maximum is raised depends on that row alone.
+ * Weights enter their products as two elements, the second what rounding took from the first, so that o is as exact as
+ * K, V and q allow.
+ *
+ * Infinities and NaN in V: a product with a hidden key's weight of 0 would be NaN. Where a tile has any, they are left out
+ * of the products and added one by one, to the rows that see them.
+ *
+ * Scores, weights and sums of products come in fours: tokens row (x, y) and row + 8 (z, w) of the tile, for rows 2 pair
+ * (x, z) and 2 pair + 1 (y, w) of a block.
+ *
+ * Tunables: those of matrix.cl.
+ */
+#ifndef CLFD_MATRIX_SOFTMAX_CL
+#define CLFD_MATRIX_SOFTMAX_CL
+
+#include "matrix_operands.cl"
+
+#define RAISE_ABOVE 8.0f
+
+/* What no visible key's weight is: those that are zero are +0. */
+#define HIDDEN_WEIGHT (-0.0f)
+MATRIX_INLINE bool matrix_is_hidden(float weight) { return as_uint(weight) == 0x80000000u; }
+
+/* The products of q and K. */
+MATRIX_INLINE void matrix_dot(const matrix_place *at, const matrix_queries *queries, const uint4 operands[K_STEPS],
+                              const matrix_scales *scales, float4 sums[MATRIX_BLOCKS])
+{
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+#if K_UNIT_SCALED
+        sums[b] = 0.0f;
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < K_UNITS; u++) {
+            float4 part = 0.0f;
+            matrix_multiply(at, &part, operands[2 * u], queries->q[b][2 * u]);
+            matrix_multiply(at, &part, operands[2 * u + 1], queries->q[b][2 * u + 1]);
+            sums[b].lo = fma(scales->k[0][u], part.lo, sums[b].lo);
+            sums[b].hi = fma(scales->k[1][u], part.hi, sums[b].hi);
+        }
+#else
+        float4 even = 0.0f, odd = 0.0f; /* two chains, so that a product need not wait for the one before */
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < K_STEPS; c += 2) {
+            matrix_multiply(at, &even, operands[c], queries->q[b][c]);
+            if (c + 1 < K_STEPS)
+                matrix_multiply(at, &odd, operands[c + 1], queries->q[b][c + 1]);
+        }
+        sums[b] = even + odd;
+#endif
+    }
+}
+
+/* Turns products into scores: -inf where the row may not see the token. `left` is from the tile's first token to the
+ * item's end. */
+MATRIX_INLINE void matrix_score(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                const matrix_place *at, const matrix_queries *queries, const matrix_scales *scales,
+                                const matrix_ring *ring, int left, float4 *sums)
+{
+    const int base = item->end - max(left, 0); /* relative to it, because a token past the last may not fit in an int */
+
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        float scores[4] = {sums[b].x, sums[b].y, sums[b].z, sums[b].w};
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < 4; i++) {
+            const score_row *const row = &queries->rows[b][i % 2];
+            const int ahead = at->row + i / 2 * 8;
+#if K_ROW_SCALED
+            const float scale = item->k_scale * scales->k[i / 2][0];
+#else
+            const float scale = item->k_scale;
+#endif
+            bool visible = ahead < row->limit - base;
+#if KV_PAGED
+            visible &= (ring->there[0] >> ahead & 1u) != 0;
+#endif
+#if SCORE_WINDOW || SCORE_START
+            visible &= ahead >= row->first - base;
+#endif
+#if SCORE_BY_KEY
+            scores[i] = visible ? score_key(args, in, row, base + ahead, scale, scores[i]) : -INFINITY;
+#else
+            scores[i] = visible ? score_value(args, in, row, base, scale, scores[i]) : -INFINITY;
+#endif
+        }
+        sums[b] = (float4)(scores[0], scores[1], scores[2], scores[3]);
+    }
+}
+
+/* The maximum of `value` over the lanes that hold tokens of the same rows. */
+MATRIX_INLINE float matrix_max_rows(const matrix_place *at, float value)
+{
+#pragma unroll MATRIX_UNROLL
+    for (int mask = 4; mask < 32; mask *= 2)
+        value = state_max(value, matrix_xor(at, value, mask));
+    return value;
+}
+
+#if V_SCALED
+/* The greatest scale of V that row i of block b sees in the tile. */
+MATRIX_INLINE float matrix_greatest_scale(const matrix_scales *scales, float upper, float lower)
+{
+    float greatest = 0.0f;
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < V_UNIT_SCALES; u++) {
+        const float first = fabs(scales->v[0][u]), last = fabs(scales->v[1][u]);
+        greatest = upper != -INFINITY && first < INFINITY && first > greatest ? first : greatest;
+        greatest = lower != -INFINITY && last < INFINITY && last > greatest ? last : greatest;
+    }
+    return greatest;
+}
+
+/* A power of two not below a scale, and whose inverse is one: within 2^126 both ways. */
+MATRIX_INLINE float matrix_unit_of(float scale)
+{
+    return clamp(as_float((as_uint(scale) + 0x007fffffu) & 0x7f800000u), 0x1p-126f, 0x1p126f);
+}
+
+MATRIX_INLINE float matrix_inverse(float unit) { return as_float(0x7f000000u - as_uint(unit)); }
+#endif
+
+/* Raises the maxima of the rows that the scores exceed by too much, and the units that scales of V exceed. */
+MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *scales, const float4 *scores,
+                                matrix_stream *stream)
+{
+    float top[MATRIX_BLOCKS][2];
+    bool raises = false;
+#if V_SCALED
+    float greatest[MATRIX_BLOCKS][2];
+#endif
+
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        top[b][0] = state_max(scores[b].x, scores[b].z);
+        top[b][1] = state_max(scores[b].y, scores[b].w);
+        raises |= top[b][0] > stream->m[b][0] + RAISE_ABOVE || top[b][1] > stream->m[b][1] + RAISE_ABOVE;
+#if V_SCALED
+        greatest[b][0] = matrix_greatest_scale(scales, scores[b].x, scores[b].z);
+        greatest[b][1] = matrix_greatest_scale(scales, scores[b].y, scores[b].w);
+        raises |= greatest[b][0] > stream->unit[b][0] || greatest[b][1] > stream->unit[b][1];
+#endif
+    }
+    if (!matrix_any(at, raises))
+        return;
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        float shrink[2];
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float m = stream->m[b][i], row_top = matrix_max_rows(at, top[b][i]);
+            const float raised = row_top > m + RAISE_ABOVE ? row_top : m;
+            shrink[i] = state_weight(m, raised);
+            stream->m[b][i] = raised;
+            stream->l[b][i] *= shrink[i];
+#if V_SCALED
+            const float scale = matrix_max_rows(at, greatest[b][i]), unit = stream->unit[b][i];
+            const float wanted = scale > unit ? matrix_unit_of(scale) : unit;
+            shrink[i] *= unit * matrix_inverse(wanted);
+            stream->unit[b][i] = wanted;
+#endif
+        }
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++)
+            stream->o[b][c] *= (float4)(shrink[0], shrink[1], shrink[0], shrink[1]);
+    }
+}
+
+/* Scores to weights under the maxima. */
+MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, float4 *weights)
+{
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        const float s[4] = {scores[b].x, scores[b].y, scores[b].z, scores[b].w};
+        float p[4];
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < 4; i++) {
+            p[i] = s[i] == -INFINITY ? HIDDEN_WEIGHT : state_exp2(s[i] - state_base(stream->m[b][i % 2]));
+            stream->l[b][i % 2] += p[i];
+        }
+        weights[b] = (float4)(p[0], p[1], p[2], p[3]);
+    }
+}
+
+/* A block's weights as operands of products with V: as elements, and what these lack. */
+MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint2 *first, uint2 *rest)
+{
+    const uint upper = matrix_pack(p.x, p.y), lower = matrix_pack(p.z, p.w);
+    const float4 taken = (float4)(matrix_unpack(upper), matrix_unpack(lower));
+    const float4 lacks = p - taken;
+    first->x = matrix_transpose(at, upper);
+    first->y = matrix_transpose(at, lower);
+    rest->x = matrix_transpose(at, matrix_pack(lacks.x, lacks.y));
+    rest->y = matrix_transpose(at, matrix_pack(lacks.z, lacks.w));
+}
+
+/* Weights times the scales of V of unit u, in the stream's unit; 0 where a scale is no number. */
+MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
+                                           float4 p)
+{
+#if V_SCALED
+    const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
+    const float first = scales->v[0][u], last = scales->v[1][u];
+    p.lo = fabs(first) < INFINITY ? p.lo * (first * inverse) : (float2)(0.0f);
+    p.hi = fabs(last) < INFINITY ? p.hi * (last * inverse) : (float2)(0.0f);
+#endif
+    return p;
+}
+
+/* ---- Infinities and NaN of V ------------------------------------------------------------------------------------- */
+
+/* Whether the warp's tile has any, or scales that are none. */
+MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 operands[V_STEPS],
+                                       const matrix_scales *scales)
+{
+    bool irregular = false;
+#if !V_CODES || V_SCALE == SCALE_TENSOR
+    uint4 spots = 0;
+#pragma unroll MATRIX_UNROLL
+    for (int c = 0; c < V_STEPS; c++) {
+        spots.x = matrix_spot(spots.x, operands[c].x);
+        spots.y = matrix_spot(spots.y, operands[c].y);
+        spots.z = matrix_spot(spots.z, operands[c].z);
+        spots.w = matrix_spot(spots.w, operands[c].w);
+    }
+    irregular = matrix_spotted(spots.x) || matrix_spotted(spots.y) || matrix_spotted(spots.z) ||
+                matrix_spotted(spots.w);
+#endif
+#if V_SCALED
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < V_UNIT_SCALES; u++)
+        irregular |= !(fabs(scales->v[0][u]) < INFINITY && fabs(scales->v[1][u]) < INFINITY);
+#endif
+    return matrix_any(at, irregular);
+}
+
+/* Element d of V of a token, in units of v_scale. */
+MATRIX_INLINE float matrix_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                 kv_place place, int d)
+{
+    const __global uchar *const row = kv_value(args, cache, place);
+    const float8 values = V_FORMAT(floats8)(row, d & ~7);
+    const float4 half_of = (d & 4) != 0 ? values.hi : values.lo;
+    const float2 quarter = (d & 2) != 0 ? half_of.hi : half_of.lo;
+    const float value = (d & 1) != 0 ? quarter.y : quarter.x;
+#if V_SCALED
+    return value * kv_value_scale(args, in, cache, place, row, d & ~7);
+#else
+    return value;
+#endif
+}
+
+MATRIX_INLINE float matrix_add_irregular_product(float o, float weight, float value)
+{
+    return fabs(value) < INFINITY || matrix_is_hidden(weight) ? o : fma(weight, value, o);
+}
+
+/* Adds the products of weights with infinities and NaN of the tile that is `left` tokens before the end. */
+MATRIX_INLINE void matrix_add_irregular(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                        const matrix_ring *ring, int left, const float4 *weights,
+                                        matrix_stream *stream)
+{
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++)
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++) {
+            float4 o = stream->o[b][c];
+#pragma unroll 1
+            for (int token = 0; token < TILE; token++) {
+                const int holder = token % 8 * 4 + at->pair;
+                const float2 own = token < 8 ? weights[b].lo : weights[b].hi;
+                const float even = as_float(matrix_from(at, as_uint(own.x), holder));
+                const float odd = as_float(matrix_from(at, as_uint(own.y), holder));
+                if (token >= left)
+                    continue;
+                const kv_place place = decode_find_key(args, in, &ring->cache, ring->end - left + token);
+                if (!place.valid)
+                    continue;
+                const float upper = matrix_value(args, in, &ring->cache, place, matrix_value_dim(c, at->row, 0));
+                const float lower = matrix_value(args, in, &ring->cache, place, matrix_value_dim(c, at->row, 1));
+                o.x = matrix_add_irregular_product(o.x, even, upper);
+                o.y = matrix_add_irregular_product(o.y, odd, upper);
+                o.z = matrix_add_irregular_product(o.z, even, lower);
+                o.w = matrix_add_irregular_product(o.w, odd, lower);
+            }
+            stream->o[b][c] = o;
+        }
+}
+
+/* ---- o ----------------------------------------------------------------------------------------------------------- */
+
+/* o += weights * V for the tile. */
+MATRIX_INLINE void matrix_accumulate(const decode_args *args, const decode_inputs *in, const matrix_place *at,
+                                     const matrix_ring *ring, int left, uint4 operands[V_STEPS],
+                                     const matrix_scales *scales, const float4 *weights, matrix_stream *stream)
+{
+    const bool irregular = matrix_is_irregular(at, operands, scales);
+
+    if (irregular) {
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++)
+            operands[c] = (uint4)(matrix_finite(operands[c].x), matrix_finite(operands[c].y),
+                                  matrix_finite(operands[c].z), matrix_finite(operands[c].w));
+    }
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++)
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < V_UNIT_SCALES; u++) {
+            uint2 first, rest;
+            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, weights[b]), &first, &rest);
+#pragma unroll MATRIX_UNROLL
+            for (int c = 0; c < V_STEPS / V_UNIT_SCALES; c++) {
+                const int step = u * (V_STEPS / V_UNIT_SCALES) + c;
+                matrix_multiply(at, &stream->o[b][step], operands[step], first);
+                matrix_multiply(at, &stream->o[b][step], operands[step], rest);
+            }
+        }
+    if (irregular)
+        matrix_add_irregular(args, in, at, ring, left, weights, stream);
+}
+
+#endif

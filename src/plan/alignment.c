@@ -1,0 +1,40 @@
+#include "plan/alignment.h"
+#include "type.h"
+
+/* The greatest power of two up to 16 that every row of K or V starts on a multiple of: the base by promise, the strides
+ * by arithmetic. */
+static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
+{
+    const int64_t size = (int64_t)clfd_type_size(type), all = strides->batch | strides->token | strides->head;
+    uint32_t alignment = promise < 16 ? promise : 16;
+
+    while (all * size % alignment != 0)
+        alignment /= 2;
+    return alignment;
+}
+
+uint32_t clfd_aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise)
+{
+    const uint32_t alignment = row_alignment(strides, type, promise);
+    /* The least alignments of classes 1, 2 and 3. */
+    static const uint32_t plain[3] = {16, 16, 16}, bytes[3] = {4, 8, 16}, nibbles[3] = {4, 4, 16},
+                          blocks[3] = {4, 4, 8};
+    const uint32_t *const least = clfd_type_is_plain(type)     ? plain
+                                  : type == CLFD_TYPE_INT4     ? nibbles
+                                  : clfd_type_has_scales(type) ? bytes
+                                                               : blocks;
+    uint32_t class = 0;
+
+    while (class < 3 && alignment >= least[class])
+        class ++;
+    return class;
+}
+
+uint32_t clfd_kv_aligned(const clfd_attention *a)
+{
+    const uint32_t k = clfd_aligned_class(&a->k_strides, a->k_type, a->k_alignment);
+    const uint32_t v = a->v_from_k ? k : clfd_aligned_class(&a->v_strides, a->v_type, a->v_alignment);
+    const uint32_t both = k < v ? k : v;
+
+    return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
+}

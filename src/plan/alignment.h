@@ -1,0 +1,11 @@
+/* alignment.h - on what boundaries the rows of K and V start. Pure functions. */
+#ifndef CLFD_ALIGNMENT_H
+#define CLFD_ALIGNMENT_H
+
+#include <clfd/attention.h>
+
+/* KV_ALIGNED of cl/formats.cl: of one tensor, by the promise for its base in bytes, and of both together. */
+uint32_t clfd_aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise);
+uint32_t clfd_kv_aligned(const clfd_attention *attention);
+
+#endif

@@ -1,0 +1,95 @@
+#include "plan/matrix.h"
+#include "plan/alignment.h"
+#include "type.h"
+
+#define TILE 16u
+#define MIN_SLOTS 2u
+#define MAX_HEAD_DIM 256u
+#define BALANCED_BYTES 4224u     /* cl/schedule.cl: decode_work */
+#define EXCHANGE_BYTES 24u       /* per work-item, of the emulation */
+
+static uint32_t row_bytes(clfd_type type, uint32_t dim)
+{
+    return clfd_row_units(type, dim) * (uint32_t)clfd_type_size(type);
+}
+
+/* PITCH of cl/matrix.cl. */
+static uint32_t pitch(uint32_t bytes) { return bytes % 16 != 0 || bytes % 128 == 0 ? bytes : (bytes / 16 | 1u) * 16; }
+
+/* Local memory of a work-group. */
+static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
+{
+    const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
+    const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
+    const uint64_t ring = (uint64_t)slots * TILE * (k > v ? k : v);
+    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 3u) * sizeof(float);
+    const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
+
+    return tuning->work_group / 32 * (ring > fold ? ring : fold) + emulation + (balanced ? BALANCED_BYTES : 0);
+}
+
+uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                           bool balanced)
+{
+    uint32_t slots = tuning->slots;
+
+    while (slots > MIN_SLOTS && local_bytes(attention, tuning, slots, balanced) > caps->local_mem_bytes)
+        slots--;
+    return slots;
+}
+
+/* Whether the rows of a tensor lie as copies need them: at multiples of what is copied at once. */
+static bool aligned(const clfd_strides *strides, clfd_type type, uint32_t dim, uint32_t promise)
+{
+    const uint32_t class = clfd_aligned_class(strides, type, promise), bytes = row_bytes(type, dim);
+
+    if (clfd_type_is_plain(type))
+        return class >= 1;
+    return clfd_type_has_scales(type) ? class == 3 : class >= (bytes % 8 == 0 ? 3u : 1u);
+}
+
+/* Why a tensor's type cannot be an operand, or NULL. */
+static const char *type_refusal(const clfd_attention *attention, clfd_type type, const clfd_quant *quant, uint32_t dim)
+{
+    if (clfd_type_is_plain(type))
+        return type == attention->q_type ? NULL : "K or V is plain and not of q's type";
+    if (attention->q_type != CLFD_TYPE_F16)
+        return "K or V is quantised and q is not f16";
+    if (dim % (clfd_type_is_grouped(type) ? 32 : 64) != 0 || (type == CLFD_TYPE_INT4 && dim % 64 != 0))
+        return "a quantised head dim is no multiple of what its units have";
+    if (clfd_type_is_grouped(type) && quant->zeros)
+        return "quantised K or V has zeros";
+    if (clfd_type_is_grouped(type) && quant->group % 32 != 0)
+        return "the dims of a scale are no multiple of 32";
+    return NULL;
+}
+
+const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    const clfd_attention *const a = attention;
+    const char *reason;
+
+    if (tuning->exchange == CLFD_EXCHANGE_SUB_GROUP)
+        return "decode_matrix has no exchange=sub_group";
+    if (tuning->exchange == CLFD_EXCHANGE_PTX && !caps->matrix)
+        return "matrix units are not available on the device, or disabled";
+    if (tuning->work_group % 32 != 0)
+        return "wg of decode_matrix is no multiple of 32";
+    if (tuning->split_tile < tuning->work_group / 2)
+        return "split_tile is less than the tokens of a step, wg / 2";
+    if (a->q_type == CLFD_TYPE_F32)
+        return "q is f32";
+    if (a->head_dim % 16 != 0 || a->head_dim_v % 16 != 0)
+        return "a head dim is no multiple of 16";
+    if (a->head_dim > MAX_HEAD_DIM || a->head_dim_v > MAX_HEAD_DIM)
+        return "a head dim is above 256";
+    if ((reason = type_refusal(a, a->k_type, &a->k_quant, a->head_dim)) != NULL ||
+        (reason = type_refusal(a, a->v_type, &a->v_quant, a->head_dim_v)) != NULL)
+        return reason;
+    if (!aligned(&a->k_strides, a->k_type, a->head_dim, a->k_alignment) ||
+        (!a->v_from_k && !aligned(&a->v_strides, a->v_type, a->head_dim_v, a->v_alignment)))
+        return "rows of K or V do not start on boundaries of 16 bytes (GGML's: of 8 or 4)";
+    if (local_bytes(a, tuning, MIN_SLOTS, false) > caps->local_mem_bytes)
+        return "local memory is too small";
+    return NULL;
+}
