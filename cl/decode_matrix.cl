@@ -49,7 +49,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
         matrix_raise(at, &scales, scores, stream);
         matrix_weigh(scores, stream, weights);
-        matrix_accumulate(args, in, at, &ring, left, values, &scales, weights, stream);
+        matrix_accumulate(at, values, &scales, weights, stream);
     }
     matrix_wait(0);
     matrix_sync();
@@ -57,8 +57,11 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
 
 __kernel void decode_matrix(DECODE_ARGUMENTS)
 {
-    __local uchar rings[MATRIX_WARPS * WARP_BYTES] __attribute__((aligned(128)));
+    __local uint4 space[MATRIX_WARPS * WARP_BYTES / 16];
+    __local uchar *const rings = (__local uchar *)space;
+#if !CLFD_PTX
     __local uint exchange[MATRIX_EXCHANGE_WORDS];
+#endif
     DECODE_WORK_SPACE decode_work work;
     decode_item item;
     matrix_place at;
@@ -70,7 +73,9 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.pair = at.lane % 4;
     at.ring = rings + at.warp * WARP_BYTES;
     at.base = matrix_address(at.ring);
+#if !CLFD_PTX
     at.exchange = exchange;
+#endif
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {

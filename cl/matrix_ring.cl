@@ -82,25 +82,29 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
                                int bytes, int pitch)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes, turns = (TILE * pieces + 31) / 32;
-    const bool whole = !KV_PAGED && there == 0xffffu;
+    const bool even = 32 % pieces == 0; /* a turn is whole rows: a lane's rows are at equal distances */
+    const __global uchar *own = row + ((uint)at->lane / pieces * stride + (uint)at->lane % pieces * copy_bytes);
+    const long step = 32 / pieces * stride;
 
 #pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < turns; i++) {
-        const int x = i * 32 + at->lane, r = x / pieces, piece = x % pieces;
+    for (int i = 0; i < turns; i++, own += step) {
+        const uint x = (uint)(i * 32 + at->lane), r = even ? i * (32 / pieces) + (uint)at->lane / pieces : x / pieces;
+        const uint piece = even ? (uint)at->lane % pieces : x % pieces;
         const uint to = slot + matrix_piece(r, piece, bytes, pitch);
-        const __global uchar *from = row + r * stride;
+        const bool exists = (there >> r & 1u) != 0;
 #if KV_PAGED
         const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
         const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
-        from = (const __global uchar *)((ulong)high << 32 | low);
+        const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
+#else
+        const __global uchar *const from = even ? own : row + (r * stride + piece * copy_bytes);
 #endif
         if (TILE * pieces % 32 != 0 && r >= TILE)
             continue;
-        if (whole)
-            matrix_copy(at, to, from + piece * copy_bytes, copy_bytes);
+        if (!KV_PAGED && there == 0xffffu)
+            matrix_copy(at, to, from, copy_bytes);
         else
-            matrix_copy_if(at, to, (there >> r & 1u) != 0 ? from + piece * copy_bytes : row, (there >> r & 1u) != 0,
-                           copy_bytes);
+            matrix_copy_if(at, to, exists ? from : row, exists, copy_bytes);
     }
 }
 

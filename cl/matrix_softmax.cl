@@ -5,8 +5,9 @@
  * Weights enter their products as two elements, the second what rounding took from the first, so that o is as exact as
  * K, V and q allow.
  *
- * Infinities and NaN in V: a product with a hidden key's weight of 0 would be NaN. Where a tile has any, they are left out
- * of the products and added one by one, to the rows that see them.
+ * Infinities and NaN in V: a product with a hidden key's weight of 0 would be NaN, and so would one of an infinity with
+ * the two parts of a weight. Where a tile has any, they are left out of the products; another product counts, for every
+ * row, those that it sees, and what they add up to is added.
  *
  * Scores, weights and sums of products come in fours: tokens row (x, y) and row + 8 (z, w) of the tile, for rows 2 pair
  * (x, z) and 2 pair + 1 (y, w) of a block.
@@ -196,27 +197,31 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
     rest->y = matrix_transpose(at, matrix_pack(lacks.z, lacks.w));
 }
 
-/* Weights times the scales of V of unit u, in the stream's unit; 0 where a scale is no number. */
+/* Weights times the scales of V of unit u, in the stream's unit. A scale that is no number makes NaN of what it scales,
+ * as one of K does. */
 MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
                                            float4 p)
 {
 #if V_SCALED
     const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
-    const float first = scales->v[0][u], last = scales->v[1][u];
-    p.lo = fabs(first) < INFINITY ? p.lo * (first * inverse) : (float2)(0.0f);
-    p.hi = fabs(last) < INFINITY ? p.hi * (last * inverse) : (float2)(0.0f);
+    const float first = kv_key_factor(scales->v[0][u]), last = kv_key_factor(scales->v[1][u]);
+    const float4 scaled = (float4)(p.lo * (first * inverse), p.hi * (last * inverse));
+    p.x = matrix_is_hidden(p.x) ? 0.0f : scaled.x;
+    p.y = matrix_is_hidden(p.y) ? 0.0f : scaled.y;
+    p.z = matrix_is_hidden(p.z) ? 0.0f : scaled.z;
+    p.w = matrix_is_hidden(p.w) ? 0.0f : scaled.w;
 #endif
     return p;
 }
 
 /* ---- Infinities and NaN of V ------------------------------------------------------------------------------------- */
 
-/* Whether the warp's tile has any, or scales that are none. */
-MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 operands[V_STEPS],
-                                       const matrix_scales *scales)
+/* Whether some operand of the warp's tile has any. Codes of integers have none. */
+MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 operands[V_STEPS])
 {
-    bool irregular = false;
-#if !V_CODES || V_SCALE == SCALE_TENSOR
+#if V_SCALED
+    return false;
+#else
     uint4 spots = 0;
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++) {
@@ -225,85 +230,79 @@ MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 opera
         spots.z = matrix_spot(spots.z, operands[c].z);
         spots.w = matrix_spot(spots.w, operands[c].w);
     }
-    irregular = matrix_spotted(spots.x) || matrix_spotted(spots.y) || matrix_spotted(spots.z) ||
-                matrix_spotted(spots.w);
+    return matrix_any(at, matrix_spotted(spots.x) || matrix_spotted(spots.y) || matrix_spotted(spots.z) ||
+                              matrix_spotted(spots.w));
 #endif
-#if V_SCALED
-#pragma unroll MATRIX_UNROLL
-    for (int u = 0; u < V_UNIT_SCALES; u++)
-        irregular |= !(fabs(scales->v[0][u]) < INFINITY && fabs(scales->v[1][u]) < INFINITY);
-#endif
-    return matrix_any(at, irregular);
 }
 
-/* Element d of V of a token, in units of v_scale. */
-MATRIX_INLINE float matrix_value(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                 kv_place place, int d)
+/* What stands for an element in a product that counts the kinds of a row's 16: +inf, -inf, NaN, and, by the factor of a
+ * weight of 0, whose products are NaN, any of these. */
+#define KIND_PLUS (MATRIX_BF16 ? 0x3f80u : 0x3c00u)  /* 1 */
+#define KIND_MINUS (MATRIX_BF16 ? 0x4200u : 0x5000u) /* 32 */
+#define KIND_NAN (MATRIX_BF16 ? 0x4480u : 0x6400u)   /* 1024 */
+#define KIND_ZERO_WEIGHT 32768.0f
+
+MATRIX_INLINE uint matrix_kind(uint element)
 {
-    const __global uchar *const row = kv_value(args, cache, place);
-    const float8 values = V_FORMAT(floats8)(row, d & ~7);
-    const float4 half_of = (d & 4) != 0 ? values.hi : values.lo;
-    const float2 quarter = (d & 2) != 0 ? half_of.hi : half_of.lo;
-    const float value = (d & 1) != 0 ? quarter.y : quarter.x;
-#if V_SCALED
-    return value * kv_value_scale(args, in, cache, place, row, d & ~7);
-#else
-    return value;
-#endif
+    const uint infinity = MATRIX_BF16 ? 0x7f80u : 0x7c00u, magnitude = element & 0x7fffu;
+    return magnitude < infinity   ? 0
+           : magnitude > infinity ? KIND_NAN
+                                  : (element & 0x8000u) != 0 ? KIND_MINUS
+                                                             : KIND_PLUS;
 }
 
-MATRIX_INLINE float matrix_add_irregular_product(float o, float weight, float value)
+MATRIX_INLINE uint matrix_kinds(uint pair) { return matrix_kind(pair & 0xffffu) | matrix_kind(pair >> 16) << 16; }
+
+/* o plus the sum of what was counted. */
+MATRIX_INLINE float matrix_add_kinds(float o, float count)
 {
-    return fabs(value) < INFINITY || matrix_is_hidden(weight) ? o : fma(weight, value, o);
+    const float minus = floor(count / 32.0f);
+    if (!(count < 1024.0f) || (minus > 0.0f && count > 32.0f * minus))
+        return NAN;
+    return count == 0.0f ? o : minus > 0.0f ? o - INFINITY : o + INFINITY;
 }
 
-/* Adds the products of weights with infinities and NaN of the tile that is `left` tokens before the end. */
-MATRIX_INLINE void matrix_add_irregular(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                        const matrix_ring *ring, int left, const float4 *weights,
+/* 1 where the row sees the key, 0 where it does not. */
+MATRIX_INLINE float matrix_visible(float weight)
+{
+    return matrix_is_hidden(weight) ? 0.0f : weight == 0.0f ? KIND_ZERO_WEIGHT : 1.0f;
+}
+
+/* Adds the products of weights with infinities and NaN, and takes these out of the operands. */
+MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V_STEPS], const float4 *weights,
                                         matrix_stream *stream)
 {
 #pragma unroll MATRIX_UNROLL
-    for (int b = 0; b < MATRIX_BLOCKS; b++)
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        const float4 p = weights[b];
+        uint2 sees;
+        sees.x = matrix_transpose(at, matrix_pack(matrix_visible(p.x), matrix_visible(p.y)));
+        sees.y = matrix_transpose(at, matrix_pack(matrix_visible(p.z), matrix_visible(p.w)));
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) {
-            float4 o = stream->o[b][c];
-#pragma unroll 1
-            for (int token = 0; token < TILE; token++) {
-                const int holder = token % 8 * 4 + at->pair;
-                const float2 own = token < 8 ? weights[b].lo : weights[b].hi;
-                const float even = as_float(matrix_from(at, as_uint(own.x), holder));
-                const float odd = as_float(matrix_from(at, as_uint(own.y), holder));
-                if (token >= left)
-                    continue;
-                const kv_place place = decode_find_key(args, in, &ring->cache, ring->end - left + token);
-                if (!place.valid)
-                    continue;
-                const float upper = matrix_value(args, in, &ring->cache, place, matrix_value_dim(c, at->row, 0));
-                const float lower = matrix_value(args, in, &ring->cache, place, matrix_value_dim(c, at->row, 1));
-                o.x = matrix_add_irregular_product(o.x, even, upper);
-                o.y = matrix_add_irregular_product(o.y, odd, upper);
-                o.z = matrix_add_irregular_product(o.z, even, lower);
-                o.w = matrix_add_irregular_product(o.w, odd, lower);
-            }
-            stream->o[b][c] = o;
+            const uint4 v = operands[c];
+            float4 *const o = &stream->o[b][c];
+            float4 counts = 0.0f;
+            matrix_multiply(at, &counts,
+                            (uint4)(matrix_kinds(v.x), matrix_kinds(v.y), matrix_kinds(v.z), matrix_kinds(v.w)), sees);
+            *o = (float4)(matrix_add_kinds(o->x, counts.x), matrix_add_kinds(o->y, counts.y),
+                          matrix_add_kinds(o->z, counts.z), matrix_add_kinds(o->w, counts.w));
         }
+    }
+#pragma unroll MATRIX_UNROLL
+    for (int c = 0; c < V_STEPS; c++)
+        operands[c] = (uint4)(matrix_finite(operands[c].x), matrix_finite(operands[c].y), matrix_finite(operands[c].z),
+                              matrix_finite(operands[c].w));
 }
 
 /* ---- o ----------------------------------------------------------------------------------------------------------- */
 
 /* o += weights * V for the tile. */
-MATRIX_INLINE void matrix_accumulate(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                     const matrix_ring *ring, int left, uint4 operands[V_STEPS],
-                                     const matrix_scales *scales, const float4 *weights, matrix_stream *stream)
+MATRIX_INLINE void matrix_accumulate(const matrix_place *at, uint4 operands[V_STEPS], const matrix_scales *scales,
+                                     const float4 *weights, matrix_stream *stream)
 {
-    const bool irregular = matrix_is_irregular(at, operands, scales);
-
-    if (irregular) {
-#pragma unroll MATRIX_UNROLL
-        for (int c = 0; c < V_STEPS; c++)
-            operands[c] = (uint4)(matrix_finite(operands[c].x), matrix_finite(operands[c].y),
-                                  matrix_finite(operands[c].z), matrix_finite(operands[c].w));
-    }
+    if (matrix_is_irregular(at, operands))
+        matrix_add_irregular(at, operands, weights, stream);
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++)
 #pragma unroll MATRIX_UNROLL
@@ -317,8 +316,6 @@ MATRIX_INLINE void matrix_accumulate(const decode_args *args, const decode_input
                 matrix_multiply(at, &stream->o[b][step], operands[step], rest);
             }
         }
-    if (irregular)
-        matrix_add_irregular(args, in, at, ring, left, weights, stream);
 }
 
 #endif

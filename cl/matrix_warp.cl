@@ -30,7 +30,6 @@
 /* Loops over registers must be unrolled, or these go to memory; loops over barriers had better not be. */
 #if CLFD_PTX
 #define MATRIX_UNROLL 128
-#define MATRIX_EXCHANGE_WORDS 1
 #else
 #define MATRIX_UNROLL 1
 #define MATRIX_EXCHANGE_WORDS (MATRIX_WG * 6)
@@ -38,9 +37,11 @@
 
 /* Where a work-item stands. */
 typedef struct matrix_place {
-    __local uchar *ring;      /* of its warp; addresses below are bytes from here */
-    __local uint *exchange;   /* MATRIX_EXCHANGE_WORDS of the work-group, for the emulation */
-    uint base;                /* the ring's address as PTX has it */
+    __local uchar *ring; /* of its warp; addresses below are bytes from here */
+#if !CLFD_PTX
+    __local uint *exchange; /* MATRIX_EXCHANGE_WORDS of the work-group */
+#endif
+    uint base;           /* the ring's address as PTX has it */
     int warp, lane, row, pair;
 } matrix_place;
 

@@ -11,7 +11,7 @@
 struct values {
     uint64_t repeats;
     const char *tuning, *csv, *device;
-    bool roofline_only, json;
+    bool roofline_only, json, verbose;
 };
 
 #define FIELD(name) offsetof(struct values, name)
@@ -23,6 +23,8 @@ static const option_row options[] = {
     {"--tuning", OPTION_TEXT, "STR", "\"key=value ...\" replaces tuning fields, as the plan's line names them",
      FIELD(tuning), 0, 0},
     {"--json", OPTION_FLAG, NULL, "print the results as JSON instead of the text", FIELD(json), 0, 0},
+    {"--verbose", OPTION_FLAG, NULL, "say on stderr what is built; NVIDIA's compiler adds registers and spills",
+     FIELD(verbose), 0, 0},
     {"--csv", OPTION_TEXT, "FILE", "write the results as CSV; - is standard output instead of the text", FIELD(csv), 0,
      0},
     {"--device", OPTION_TEXT, "SPEC", "the device; default CLFD_DEVICE, else the best one", FIELD(device), 0, 0},
@@ -182,6 +184,7 @@ bool command_bench(int argc, char **argv, tool_fault *fault)
     bool help, good;
 
     good = options_parse(&set, argc, argv, &values, &words, &help, fault);
+    fault->verbose = values.verbose;
     if (good && !help)
         good = bench(&values, &words, fault);
     free(words.words);

@@ -55,6 +55,8 @@ static void write_message(void *user, clfd_log_level level, const char *message)
         snprintf(fault->sentence, sizeof fault->sentence, "%s", message);
     else if (level == CLFD_LOG_WARNING)
         fprintf(stderr, "clfd: warning: %s\n", message);
+    else if (fault->verbose)
+        fprintf(stderr, "clfd: %s\n", message);
 }
 
 clfd_logger fault_logger(tool_fault *fault) { return (clfd_logger){.write = write_message, .user = fault}; }

@@ -21,6 +21,7 @@ typedef enum exit_code {
 } exit_code;
 
 typedef struct tool_fault {
+    bool verbose; /* say on stderr what is built, and what the compiler says of it */
     exit_code exit_code;
     char sentence[2048]; /* names the value and the rule; without a line break */
 } tool_fault;

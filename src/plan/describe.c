@@ -177,7 +177,7 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);
     if (ptx)
-        append(&to, " -cl-nv-maxrregcount=%u", max_registers(tuning));
+        append(&to, " -cl-nv-maxrregcount=%u -cl-nv-verbose", max_registers(tuning));
     if (caps->build_options[0] != '\0')
         append(&to, " %s", caps->build_options);
     return (int)to.used;
