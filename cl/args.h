@@ -68,6 +68,7 @@ typedef struct decode_args {
     clfd_arg_long stats_offset;     /* floats: [batch][query][head][slot], statistic after statistic */
     clfd_arg_long stats_stride;     /* floats from one statistic to the next */
     clfd_arg_long list_offset;      /* ints: what the merge must know of each sequence or item; see cl/schedule.cl */
+    clfd_arg_long control_offset;   /* ints: the workspace's control region */
     page_args pages;
     split_args split;
     clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */

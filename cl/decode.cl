@@ -18,6 +18,7 @@
  *   DECODE_HEADS          KV heads per item at most; args.heads says how many, a divisor of their number
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
+ *   DECODE_FUSED          1: the work-groups of a sequence merge its splits themselves: no merge follows
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks
  *   CACHE_ROWS            1: the cache row of a sequence comes from cache_rows
@@ -45,6 +46,9 @@
 #endif
 #ifndef DECODE_SHARED
 #define DECODE_SHARED 0
+#endif
+#ifndef DECODE_FUSED
+#define DECODE_FUSED 0
 #endif
 #ifndef DECODE_INTERLEAVED
 #define DECODE_INTERLEAVED 0
@@ -74,6 +78,7 @@ typedef struct decode_item {
     decode_sequence sequence;
     int begin, end; /* the item's tokens that some row of the block may see, or that lie between them */
     int stride;     /* from tile to tile of those that are the item's */
+    int splits;     /* of the sequence */
     int slot;       /* where partial states go: the split, or the balanced schedule's number */
     bool direct;    /* no: the rows are complete, and go to out and lse */
     float k_scale;  /* the call's scale, times the factor of K's tensor */
@@ -255,13 +260,14 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     item->kv_head = index % head_groups * args->heads;
     item->batch = index / head_groups;
     item->first_row = pass * DECODE_ROWS;
-    item->direct = args->direct;
     item->sequence = decode_find_sequence(args, in, item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */
     const int count = max(split_count(&args->split, item->sequence.range), 1);
     if (item->slot >= count)
         return false;
-    if (!args->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
+    item->splits = count;
+    item->direct = args->direct || (DECODE_FUSED && count == 1);
+    if (!args->direct && !DECODE_FUSED && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
         ((__global int *)workspace)[args->list_offset + item->batch] = count;
 #if DECODE_INTERLEAVED
     item->begin = item->sequence.range.begin;
@@ -281,14 +287,19 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
+/* A row's place in lse. */
+static inline long decode_lse_index(const decode_args *args, const decode_row *row)
+{
+    return ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
+}
+
 /* Index of a row's partial state. */
 static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
 {
 #if DECODE_BALANCED
     return (long)item->slot * (args->heads * DECODE_ROWS) + row->block_row;
 #else
-    const long query_row = ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio);
-    return (query_row + row->head) * args->partial_slots + item->slot;
+    return decode_lse_index(args, row) * args->partial_slots + item->slot;
 #endif
 }
 
@@ -339,8 +350,7 @@ static inline void decode_store_stats(const decode_args *args, const decode_inpu
 #if DECODE_SINKS
     natural = state_sink(natural, in->sinks[args->sinks_offset + row->head]).x;
 #endif
-    lse[args->lse_offset + ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) +
-        row->head] = natural;
+    lse[args->lse_offset + decode_lse_index(args, row)] = natural;
 }
 
 #endif

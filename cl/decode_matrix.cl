@@ -18,6 +18,7 @@
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #endif
 #include "matrix_fold.cl"
+#include "matrix_merge.cl"
 #include "matrix_softmax.cl"
 
 /* Goes through the warp's tiles of an item. */
@@ -57,8 +58,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
 
 __kernel void decode_matrix(DECODE_ARGUMENTS)
 {
-    __local uint4 space[MATRIX_WARPS * WARP_BYTES / 16];
-    __local uchar *const rings = (__local uchar *)space;
+    __local uchar rings[MATRIX_WARPS * WARP_BYTES] __attribute__((aligned(128))); /* as rows of banks are */
 #if !CLFD_PTX
     __local uint exchange[MATRIX_EXCHANGE_WORDS];
 #endif
@@ -94,5 +94,9 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
         }
         matrix_walk(&args, &in, &item, &at, q, &stream);
         matrix_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
+#if DECODE_FUSED
+        if (!item.direct)
+            matrix_merge(&args, &in, &item, &at, out, lse, workspace);
+#endif
     }
 }

@@ -3,6 +3,7 @@
  *
  * Tunables, given by the host:
  *   MATRIX_WARPS   warps per work-group
+ *   Q_ALIGNED      1: rows of q start on boundaries of 4 bytes
  *   MATRIX_SLOTS   slots of a warp's ring, each for TILE rows of K or of V; at least 2
  */
 #ifndef CLFD_MATRIX_CL
@@ -13,6 +14,9 @@
 #define DECODE_TILE (MATRIX_WARPS * 16)
 #include "decode.cl"
 
+#ifndef Q_ALIGNED
+#define Q_ALIGNED 0
+#endif
 #ifndef MATRIX_SLOTS
 #define MATRIX_SLOTS 2
 #endif
@@ -90,8 +94,12 @@ MATRIX_INLINE int matrix_block_row(int block, int pair, int i) { return min(bloc
 
 MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int step, int pair, int i)
 {
-    const uint low = q[index + matrix_key_dim(step, pair, i)], high = q[index + matrix_key_dim(step, pair, i + 1)];
-    return exists ? low | high << 16 : 0;
+    const long low = index + matrix_key_dim(step, pair, i), high = index + matrix_key_dim(step, pair, i + 1);
+#if Q_ALIGNED && K_TYPE != TYPE_INT4 && K_TYPE != TYPE_Q4_0
+    return exists ? *(const __global uint *)(q + low) : 0;
+#else
+    return exists ? q[low] | (uint)q[high] << 16 : 0;
+#endif
 }
 
 MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode_args *args, const decode_inputs *in,

@@ -84,8 +84,9 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         matrix_put_states(at, rings, stream, b);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int r = at->warp; r < min(DECODE_ROWS - b * 8, 8); r += MATRIX_WARPS)
-            if (decode_row_exists(args, item, b * 8 + r))
+        /* A row belongs to one warp, the same in all work-groups: matrix_merge.cl. */
+        for (int r = 0; r < min(DECODE_ROWS - b * 8, 8); r++)
+            if ((b * 8 + r) % MATRIX_WARPS == at->warp && decode_row_exists(args, item, b * 8 + r))
                 matrix_write_row(args, in, item, at, rings, b, r, out, lse, workspace);
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -100,15 +100,20 @@ static inline float2 state_sink(float s, float sink)
 /* o / l, element by element; the empty state's o is 0. A multiplication by 1/l would do, but one rounding is free. */
 static inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f : o / l; }
 
-/* Writes the statistics of a partial state; m in log2 units. */
-static inline void state_store(__global float *stats, long index, long stride, float m, float l)
+/* Writes the statistics of a partial state; m in natural units, and in log2 units. */
+static inline void state_store_natural(__global float *stats, long index, long stride, float m, float l)
 {
 #if STATE_MLO
-    stats[index] = l == 0.0f ? -INFINITY : l == l ? state_natural(m) : NAN;
+    stats[index] = l == 0.0f ? -INFINITY : l == l ? m : NAN;
     stats[index + stride] = l;
 #else
-    stats[index] = state_lse(state_natural(m), l);
+    stats[index] = state_lse(m, l);
 #endif
+}
+
+static inline void state_store(__global float *stats, long index, long stride, float m, float l)
+{
+    state_store_natural(stats, index, stride, state_natural(m), l);
 }
 
 /* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or

@@ -21,6 +21,7 @@ typedef struct clfd_caps {
     bool inf_nan, int64, compiler, opencl_12, little_endian;
     /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
     bool fp16, sub_groups, shuffle, ptx, ptx_fp8, matrix, fused_merge, prefetch;
+    bool local_mem_padded;   /* CL_KERNEL_LOCAL_MEM_SIZE is more than a kernel uses, by an alignment */
     bool blocking;           /* kernels blocked for registers compile in seconds */
     bool buffers_over_4g;    /* buffers above 4 GiB need build_options' help */
     char build_options[128]; /* added to every build, from the quirks table; "" mostly */

@@ -1,7 +1,7 @@
 #include "plan/alignment.h"
 #include "type.h"
 
-/* The greatest power of two up to 16 that every row of K or V starts on a multiple of: the base by promise, the strides
+/* The greatest power of two up to 16 that every row of a tensor starts on a multiple of: the base by promise, the strides
  * by arithmetic. */
 static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
 {
@@ -38,3 +38,5 @@ uint32_t clfd_kv_aligned(const clfd_attention *a)
 
     return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
 }
+
+bool clfd_q_aligned(const clfd_attention *a) { return row_alignment(&a->q_strides, a->q_type, a->q_alignment) >= 4; }

@@ -3,9 +3,13 @@
 #define CLFD_ALIGNMENT_H
 
 #include <clfd/attention.h>
+#include <stdbool.h>
 
 /* KV_ALIGNED of cl/formats.cl: of one tensor, by the promise for its base in bytes, and of both together. */
 uint32_t clfd_aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise);
 uint32_t clfd_kv_aligned(const clfd_attention *attention);
+
+/* Whether every row of q starts on a boundary of 4 bytes. */
+bool clfd_q_aligned(const clfd_attention *attention);
 
 #endif

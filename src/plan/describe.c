@@ -91,6 +91,8 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
     append(&to, " splits%u", schedule->grid_splits);
     if (schedule->num_groups > 0)
         append(&to, " balanced%u", schedule->num_groups);
+    if (schedule->fused)
+        append(&to, " fused");
     append(&to, " %s", attention->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse");
     describe_options(attention, &to);
     append(&to, " %s", row);
@@ -170,9 +172,10 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
         append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_AHEAD=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
                tuning->work_group, tuning->lanes, tuning->unroll, tuning->ahead, tuning->parts, tuning->exchange);
     else if (tuning->family == CLFD_FAMILY_MATRIX)
-        append(&to, " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DDECODE_INTERLEAVED=%d",
-               tuning->work_group / 32, clfd_matrix_slots(caps, a, tuning, balanced), a->q_type == CLFD_TYPE_BF16,
-               !balanced && schedule->split_tokens == 0);
+        append(&to, " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d -DDECODE_INTERLEAVED=%d "
+               "-DDECODE_FUSED=%d",
+               tuning->work_group / 32, clfd_matrix_slots(caps, a, tuning, balanced), a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a),
+               !balanced && schedule->split_tokens == 0, !balanced && schedule->fused);
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -2,6 +2,9 @@
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
+/* cl/matrix_merge.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
+#define MAX_FUSED_SPLITS 128u
+#define COUNTERS 17u
 #define EVEN_SHARES 4u           /* shares from which the rest of a division is small */
 #define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
@@ -116,6 +119,19 @@ static uint64_t lay_out(const clfd_attention *attention, uint64_t slots, uint64_
     return partials->list_offset + round_up(list_items * sizeof(int32_t), CLFD_WORKSPACE_ALIGNMENT);
 }
 
+/* Whether the work-groups of a sequence merge its splits: each warp of theirs has a counter in the control region, and one
+ * warp goes through all states of a row, which pays as long as they are few. Nothing here depends on lengths or on the
+ * capacity: the order of summation does on the answer. */
+static bool merges_itself(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                          const clfd_schedule *s)
+{
+    const uint64_t blocks = (uint64_t)(attention->shared_kv ? 1 : attention->max_batch) * attention->num_kv_heads;
+
+    return caps->fused_merge && tuning->family == CLFD_FAMILY_MATRIX && tuning->exchange == CLFD_EXCHANGE_PTX &&
+           s->split_tokens == 0 && s->num_splits <= MAX_FUSED_SPLITS &&
+           blocks * s->passes * (tuning->work_group / 32) * COUNTERS <= CLFD_CONTROL_BYTES / sizeof(int32_t);
+}
+
 /* Shares for `blocks` work-groups each: one work-group for each place on the device where that comes out even; otherwise
  * several times as many, so that the rest of a division weighs little. */
 static uint32_t count_shares(uint64_t places, uint64_t blocks)
@@ -167,6 +183,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         s.num_splits = attention->split_size;
     else
         s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
+    s.fused = merges_itself(caps, attention, tuning, &s);
     s.grid_splits = clfd_schedule_splits(&s, attention, tuning, attention->max_kv_len);
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */

@@ -66,6 +66,7 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.stats_offset = place(call, partials->stats_offset);
     args.stats_stride = (cl_long)(partials->stats_bytes / sizeof(float));
     args.list_offset = place(call, partials->list_offset);
+    args.control_offset = place(call, 0);
     args.pages = clfd_make_page_args(a, b->num_page_indices);
     args.split = make_split_args(plan, call);
     args.partial_slots = (cl_int)s->grid_splits;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define MAX_OPTIONS 512
+#define MAX_PADDING 128u /* the greatest alignment of a variable in cl/ */
 #define SUB_GROUP_SIZE_FOR_ND_RANGE 0x2033 /* CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR */
 
 typedef cl_int (*sub_group_query)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t, void *, size_t *);
@@ -62,7 +63,7 @@ static clfd_status check_limits(const clfd_context *context, cl_kernel kernel, c
         return refuse(context, level, name, "the work-group that it is compiled for", compiled[0], work_group);
     if (limit < work_group)
         return refuse(context, level, name, "the work-group limit", limit, work_group);
-    if (local_bytes > context->caps.local_mem_bytes)
+    if (local_bytes > context->caps.local_mem_bytes + (context->caps.local_mem_padded ? MAX_PADDING : 0))
         return refuse(context, level, name, "local memory", context->caps.local_mem_bytes, local_bytes);
     if (sub_group > 0) {
         const size_t size = sub_group_size(context, kernel, work_group);
@@ -112,6 +113,14 @@ void clfd_kernel_destroy(clfd_kernel *kernel)
     kernel->handle = NULL;
 }
 
+/* A handle alone does not say whether a buffer is the one that was set before; NULL does. */
+static bool is_no_buffer(const clfd_argument *argument)
+{
+    const cl_mem none = NULL;
+
+    return argument->bytes == sizeof none && memcmp(argument->value, &none, sizeof none) == 0;
+}
+
 clfd_status clfd_kernel_launch(clfd_kernel *kernel, cl_command_queue queue, const clfd_argument *arguments,
                                size_t num_arguments, uint64_t groups, cl_uint num_wait, const cl_event *wait,
                                cl_event *event, const clfd_logger *logger)
@@ -120,9 +129,15 @@ clfd_status clfd_kernel_launch(clfd_kernel *kernel, cl_command_queue queue, cons
     clfd_status status = CLFD_SUCCESS;
 
     clfd_mutex_lock(&kernel->mutex);
-    for (size_t i = 0; i < num_arguments; i++)
+    for (size_t i = 0; i < num_arguments; i++) {
+        const uint32_t bit = is_no_buffer(&arguments[i]) ? 1u << i : 0;
+        if ((kernel->unused & bit) != 0)
+            continue;
+        kernel->unused &= ~(1u << i);
         CLFD_TRY_CL(logger, clSetKernelArg(kernel->handle, (cl_uint)i, arguments[i].bytes, arguments[i].value),
                     "clSetKernelArg");
+        kernel->unused |= bit;
+    }
     CLFD_TRY_CL(logger, clEnqueueNDRangeKernel(queue, kernel->handle, 1, NULL, &global, &local, num_wait, wait, event),
                 "clEnqueueNDRangeKernel");
 done:

@@ -10,6 +10,7 @@ typedef struct clfd_kernel {
     cl_kernel handle; /* NULL: none */
     clfd_mutex mutex;
     size_t work_group;
+    uint32_t unused; /* bits of the arguments that were last set to no buffer: most of them, always the same */
 } clfd_kernel;
 
 /* One argument of a launch. */
