@@ -64,6 +64,7 @@ MATRIX_INLINE void matrix_write_row(const decode_args *args, const decode_inputs
         shares[w] = weight * stats[2];
     }
     const float sink_share = decode_sink_share(args, in, item, &row, top, sum);
+#pragma unroll 1
     for (int d = at->lane; d < HEAD_DIM_V; d += 32) {
         float o = 0.0f;
 #pragma unroll MATRIX_UNROLL
@@ -85,6 +86,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         matrix_put_states(at, rings, stream, b);
         barrier(CLK_LOCAL_MEM_FENCE);
         /* A row belongs to one warp, the same in all work-groups: matrix_merge.cl. */
+#pragma unroll 1
         for (int r = 0; r < min(DECODE_ROWS - b * 8, 8); r++)
             if ((b * 8 + r) % MATRIX_WARPS == at->warp && decode_row_exists(args, item, b * 8 + r))
                 matrix_write_row(args, in, item, at, rings, b, r, out, lse, workspace);

@@ -68,11 +68,6 @@ MATRIX_INLINE long matrix_first_slot(const decode_args *args, const decode_item 
     return decode_slot(args, &first, row);
 }
 
-MATRIX_INLINE long matrix_set_slot(long first_slot, const matrix_set *set, int i)
-{
-    return first_slot + set->first + min(i, set->count - 1) * set->step;
-}
-
 /* Writes dims [d, d + 4) of a merged row, and its statistics (natural units) once: as a partial state again, or as the
  * result. */
 MATRIX_INLINE void matrix_write_merged(const decode_args *args, const decode_inputs *in, const matrix_place *at,
@@ -112,33 +107,37 @@ MATRIX_INLINE void matrix_merge_rows(const decode_args *args, const decode_input
     const bool second = r + MATRIX_WARPS < DECODE_ROWS && decode_row_exists(args, item, r + MATRIX_WARPS);
     const decode_row row = decode_find_row(args, item, r);
     const decode_row other = decode_find_row(args, item, second ? r + MATRIX_WARPS : r);
-    const long row_slot = matrix_first_slot(args, item, &row), other_slot = matrix_first_slot(args, item, &other);
+    const long row_slot = matrix_first_slot(args, item, &row) + set->first;
+    const long other_slot = matrix_first_slot(args, item, &other) + set->first;
     const __global float *const stats = workspace + args->stats_offset;
-    const int i = at->lane & 15;
-    float2 state =
-        state_load(stats, stats + args->stats_stride, matrix_set_slot(at->lane < 16 ? row_slot : other_slot, set, i));
+    const int i = at->lane & 15, distance = set->step * HEAD_DIM_V;
+    float2 state = state_load(stats, stats + args->stats_stride,
+                              (at->lane < 16 ? row_slot : other_slot) + min(i, set->count - 1) * set->step);
 
+#pragma unroll 1
     for (int d = at->lane * 4; d < (HEAD_DIM_V + 127) / 128 * 128; d += 128) {
         const __global float *const o = workspace + (args->partial_o_offset + min(d, HEAD_DIM_V - 4));
+        const __global float *const row_o = o + row_slot * HEAD_DIM_V, *const other_o = o + other_slot * HEAD_DIM_V;
         float4 loaded[2][MERGE_MOST], sums[2] = {-0.0f, -0.0f};
 #pragma unroll MATRIX_UNROLL
         for (int s = 0; s < MERGE_MOST; s++) {
             loaded[0][s] = loaded[1][s] = 0.0f;
             if (s < set->count) {
-                loaded[0][s] = *(const __global float4 *)(o + matrix_set_slot(row_slot, set, s) * HEAD_DIM_V);
-                loaded[1][s] = *(const __global float4 *)(o + matrix_set_slot(other_slot, set, s) * HEAD_DIM_V);
+                loaded[0][s] = *(const __global float4 *)(row_o + s * distance);
+                loaded[1][s] = *(const __global float4 *)(other_o + s * distance);
             }
         }
         state = i < set->count ? state : (float2)(-INFINITY, 0.0f);
         const float top = matrix_max_half(at, state.x), share = state_share(state, top);
-        const float total = matrix_sum_half(at, share), used = state.y == 0.0f ? 0.0f : 1.0f;
+        const float total = matrix_sum_half(at, share);
+        const uint counts = matrix_ballot(at, state.y != 0.0f); /* an empty state's o is not used, whatever it holds */
 #pragma unroll MATRIX_UNROLL
         for (int s = 0; s < MERGE_MOST; s++) {
 #pragma unroll MATRIX_UNROLL
             for (int x = 0; x < 2; x++) {
                 const float weight = as_float(matrix_from(at, as_uint(share), 16 * x + s));
-                const float counts = as_float(matrix_from(at, as_uint(used), 16 * x + s));
-                sums[x] = counts == 0.0f ? sums[x] : fma(weight, loaded[x][s], sums[x]);
+                if ((counts >> (16 * x + s) & 1u) != 0)
+                    sums[x] = fma(weight, loaded[x][s], sums[x]);
             }
         }
         const float other_top = as_float(matrix_from(at, as_uint(top), 16));
@@ -147,21 +146,12 @@ MATRIX_INLINE void matrix_merge_rows(const decode_args *args, const decode_input
         const float row_total = as_float(matrix_from(at, as_uint(total), 0));
         if (d >= HEAD_DIM_V)
             continue;
-        matrix_write_merged(args, in, at, &row, last, row_slot + set->first, d, sums[0], row_top, row_total, out, lse,
+        matrix_write_merged(args, in, at, &row, last, row_slot, d, sums[0], row_top, row_total, out, lse,
                             workspace);
         if (second)
-            matrix_write_merged(args, in, at, &other, last, other_slot + set->first, d, sums[1], other_top, other_total,
+            matrix_write_merged(args, in, at, &other, last, other_slot, d, sums[1], other_top, other_total,
                                 out, lse, workspace);
     }
-}
-
-MATRIX_INLINE void matrix_merge_set(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                    const matrix_place *at, const matrix_set *set, bool last,
-                                    __global out_element *out, __global float *lse, __global float *workspace)
-{
-    for (int r = at->warp; r < DECODE_ROWS; r += 2 * MATRIX_WARPS)
-        if (decode_row_exists(args, item, r))
-            matrix_merge_rows(args, in, item, at, set, r, last, out, lse, workspace);
 }
 
 /* Counts this warp's rows of the item in, and merges what is complete by that. */
@@ -173,25 +163,27 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
     const int blocks = args->sequences * args->num_kv_heads * args->passes;
     const int block = (item->batch * args->num_kv_heads + item->kv_head) * args->passes + item->first_row / DECODE_ROWS;
     const int own = block * MATRIX_WARPS + at->warp;
-    matrix_set all;
+    bool last = item->splits <= MERGE_MOST;
+    matrix_set set;
 
-    all.first = 0;
-    all.count = item->splits;
-    all.step = 1;
-    if (item->splits > MERGE_MOST) {
-        const int group = item->slot / MERGE_GROUP;
-        matrix_set members;
-        members.first = group * MERGE_GROUP;
-        members.count = min(MERGE_GROUP, item->splits - members.first);
-        members.step = 1;
-        if (!matrix_arrive(at, counters + (blocks * MATRIX_WARPS + own * MERGE_MOST + group), members.count))
+    set.first = last ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
+    set.count = last ? item->splits : min(MERGE_GROUP, item->splits - set.first);
+    set.step = 1;
+    for (;;) {
+        const int group = blocks * MATRIX_WARPS + own * MERGE_MOST + set.first / MERGE_GROUP;
+        if (!matrix_arrive(at, counters + (last ? own : group), set.count))
             return;
-        matrix_merge_set(args, in, item, at, &members, false, out, lse, workspace);
-        all.count = (item->splits + MERGE_GROUP - 1) / MERGE_GROUP;
-        all.step = MERGE_GROUP;
+#pragma unroll 1
+        for (int r = at->warp; r < DECODE_ROWS; r += 2 * MATRIX_WARPS)
+            if (decode_row_exists(args, item, r))
+                matrix_merge_rows(args, in, item, at, &set, r, last, out, lse, workspace);
+        if (last)
+            return;
+        last = true;
+        set.first = 0;
+        set.count = (item->splits + MERGE_GROUP - 1) / MERGE_GROUP;
+        set.step = MERGE_GROUP;
     }
-    if (matrix_arrive(at, counters + own, all.count))
-        matrix_merge_set(args, in, item, at, &all, true, out, lse, workspace);
 }
 
 #endif

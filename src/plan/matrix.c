@@ -29,10 +29,8 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
 }
 
 uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
-                           bool balanced)
+                           uint32_t slots, bool balanced)
 {
-    uint32_t slots = tuning->slots;
-
     while (slots > MIN_SLOTS && local_bytes(attention, tuning, slots, balanced) > caps->local_mem_bytes)
         slots--;
     return slots;

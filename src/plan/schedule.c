@@ -1,4 +1,5 @@
 #include "plan/schedule.h"
+#include "plan/matrix.h"
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
@@ -143,6 +144,25 @@ static uint32_t count_shares(uint64_t places, uint64_t blocks)
                : (uint32_t)max_u64(EVEN_SHARES * places / blocks, 1);
 }
 
+/* Work-groups per compute unit of the balanced schedule. Matrix rings have fewer slots there, beside the list: twice as
+ * many work-groups keep as much on its way. */
+static uint32_t balanced_groups(const clfd_tuning *tuning)
+{
+    return tuning->groups_per_unit * (tuning->family == CLFD_FAMILY_MATRIX ? 2 : 1);
+}
+
+/* Slots of the rings: where several work-groups of the matrix family live on a compute unit, each needs fewer. */
+static void choose_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                         uint64_t groups, clfd_schedule *s)
+{
+    const bool crowded = groups > (uint64_t)caps->compute_units * tuning->groups_per_unit;
+
+    if (tuning->family != CLFD_FAMILY_MATRIX)
+        return;
+    s->slots = clfd_matrix_slots(caps, attention, tuning, crowded ? max_u32(tuning->slots - 1, 2) : tuning->slots, false);
+    s->balanced_slots = clfd_matrix_slots(caps, attention, tuning, max_u32(tuning->slots - 1, 2), true);
+}
+
 /* AUTO, several sequences: calls whose lengths the host does not know share all tiles among the work-groups. Each of them
  * goes through the lengths of the batch twice, which bounds the batch. Returns where the partial states end. */
 static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
@@ -155,7 +175,7 @@ static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *atten
         attention->max_batch > MAX_BALANCED_BATCH)
         return 0;
     s->min_tiles = max_u32(tuning->min_split / tuning->split_tile, 1);
-    s->num_shares = (uint32_t)min_u64(count_shares((uint64_t)caps->compute_units * tuning->groups_per_unit, blocks),
+    s->num_shares = (uint32_t)min_u64(count_shares((uint64_t)caps->compute_units * balanced_groups(tuning), blocks),
                                       ceil_div(tiles, s->min_tiles));
     s->num_groups = (uint32_t)(s->num_shares * blocks);
     return lay_out(attention, (uint64_t)s->num_groups * 2 * s->heads * s->rows, 2 * (uint64_t)attention->max_batch,
@@ -192,6 +212,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",
                          (unsigned long long)items, s.grid_splits, (unsigned long long)MAX_GROUPS);
+    choose_slots(caps, attention, tuning, items * s.grid_splits, &s);
     s.workspace_bytes = CLFD_CONTROL_BYTES;
     if (s.grid_splits > 1)
         s.workspace_bytes = lay_out(attention, s.num_rows * s.grid_splits, sequences, &s.partials);

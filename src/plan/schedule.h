@@ -30,6 +30,7 @@ typedef struct clfd_schedule {
     clfd_partials partials, balanced; /* of a call with splits, and of one with the balanced schedule */
     uint64_t workspace_bytes;
     bool fused; /* calls with splits need no merge kernel: the work-groups of a sequence merge its splits themselves */
+    uint32_t slots, balanced_slots; /* matrix family: of a warp's ring, in either kernel */
     uint32_t merge_work_group;
 } clfd_schedule;
 
