@@ -1,6 +1,6 @@
 /* args.h - the run-time arguments of the kernels, written once for both sides: the C host fills these structs and the
- * kernels receive them by value. Only 8-byte and 4-byte members, 8-byte ones first, so that both compilers lay them out
- * alike. Strides and offsets count elements of the tensor they belong to.
+ * kernels receive them by value. Only 8-byte and 4-byte members, 4-byte ones in even numbers, so that both compilers lay
+ * them out alike. Strides and offsets count elements of the tensor they belong to.
  */
 #ifndef CLFD_ARGS_H
 #define CLFD_ARGS_H
@@ -56,20 +56,8 @@ typedef struct plane_args {
 } plane_args;
 
 typedef struct decode_args {
-    clfd_arg_long q_offset, q_batch, q_token, q_head;
-    clfd_arg_long out_offset, out_batch, out_token, out_head;
+    /* First, and together, what every kernel asks for before it can read K: constants come by lines, each with a wait. */
     kv_args k, v;
-    scale_args k_scale, v_scale;
-    plane_args bias, mask;
-    clfd_arg_long kv_lens_offset, lse_offset;
-    clfd_arg_long alibi_offset, sinks_offset, positions_offset, kv_start_offset, cache_rows_offset, status_offset;
-    clfd_arg_long block_table_offset, page_indptr_offset;
-    clfd_arg_long partial_o_offset; /* floats from the start of the workspace: [batch][query][head][slot][dim] */
-    clfd_arg_long stats_offset;     /* floats: [batch][query][head][slot], statistic after statistic */
-    clfd_arg_long stats_stride;     /* floats from one statistic to the next */
-    clfd_arg_long list_offset;      /* ints: what the merge must know of each sequence or item; see cl/schedule.cl */
-    clfd_arg_long control_offset;   /* ints: the workspace's control region */
-    page_args pages;
     split_args split;
     clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
     clfd_arg_int num_kv_heads;
@@ -87,6 +75,19 @@ typedef struct decode_args {
     clfd_arg_int min_tiles;  /* balanced: tiles of a share at least */
     clfd_arg_float scale, softcap;
     clfd_arg_int padding;
+    clfd_arg_long q_offset, q_batch, q_token, q_head;
+    clfd_arg_long out_offset, out_batch, out_token, out_head;
+    clfd_arg_long kv_lens_offset, lse_offset;
+    clfd_arg_long partial_o_offset; /* floats from the start of the workspace: [batch][query][head][slot][dim] */
+    clfd_arg_long stats_offset;     /* floats: [batch][query][head][slot], statistic after statistic */
+    clfd_arg_long stats_stride;     /* floats from one statistic to the next */
+    clfd_arg_long list_offset;      /* ints: what the merge must know of each sequence or item; see cl/schedule.cl */
+    clfd_arg_long control_offset;   /* ints: the workspace's control region */
+    clfd_arg_long alibi_offset, sinks_offset, positions_offset, kv_start_offset, cache_rows_offset, status_offset;
+    clfd_arg_long block_table_offset, page_indptr_offset;
+    page_args pages;
+    scale_args k_scale, v_scale;
+    plane_args bias, mask;
 } decode_args;
 
 /* Where a merge writes the statistics of its rows. */

@@ -335,6 +335,24 @@ static inline void decode_store_o(const decode_args *args, const decode_item *it
               value);
 }
 
+/* The same of elements d to d + 3, d a multiple of 4. */
+static inline void decode_store_quad(const decode_args *args, const decode_item *item, const decode_row *row,
+                                     __global out_element *out, __global float *workspace, int d, float4 value,
+                                     float sink_share)
+{
+    if (item->direct) {
+        decode_store_o(args, item, row, out, workspace, d, value.x, sink_share);
+        decode_store_o(args, item, row, out, workspace, d + 1, value.y, sink_share);
+        decode_store_o(args, item, row, out, workspace, d + 2, value.z, sink_share);
+        decode_store_o(args, item, row, out, workspace, d + 3, value.w, sink_share);
+        return;
+    }
+#if V_SCALE == SCALE_TENSOR
+    value *= item->v_scale;
+#endif
+    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) = value;
+}
+
 /* Writes a row's statistics (m in log2 units): to lse under a direct write, else to the workspace. */
 static inline void decode_store_stats(const decode_args *args, const decode_inputs *in, const decode_item *item,
                                       const decode_row *row, __global float *lse, __global float *workspace, float m,

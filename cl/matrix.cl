@@ -45,7 +45,7 @@
 
 /* At the end a warp puts eight rows of o and their statistics where its ring was. */
 #define FOLD_STRIDE (HEAD_DIM_V + 4)
-#define FOLD_BYTES ((8 * FOLD_STRIDE + 8 * 3) * 4)
+#define FOLD_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
 #define WARP_BYTES (MATRIX_SLOTS * SLOT_BYTES > FOLD_BYTES ? MATRIX_SLOTS * SLOT_BYTES : FOLD_BYTES)
 
 /* Which dim of K is element i (0 to 3) of what a lane holds of product `step`. The order of dims is free as long as q has

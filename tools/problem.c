@@ -24,6 +24,7 @@ const problem_word problem_words[NUM_PROBLEM_WORDS] = {
     {"csr", WORD_SET, FIELD(csr), 1},
     {"cache_rows=", WORD_VALUE, FIELD(cache_rows), 1},
     {"shared_kv", WORD_SET, FIELD(shared_kv), 1},
+    {"bhsd", WORD_SET, FIELD(heads_apart), 1},
     /* Scores. */
     {"causal", WORD_SET, FIELD(causal), 1},
     {"window=", WORD_VALUE, FIELD(window), 1},
@@ -57,6 +58,16 @@ static clfd_quant quant_of(const bench_problem *problem, clfd_type type)
     return quant;
 }
 
+/* Strides with the tokens of a head side by side, of rows of `units`; those of 0 are the default. */
+static clfd_strides strides_of(const bench_problem *problem, uint32_t units)
+{
+    const int64_t tokens = problem->page_size > 0 ? problem->page_size : problem->kv_len;
+
+    if (!problem->heads_apart)
+        return (clfd_strides){0};
+    return (clfd_strides){.batch = tokens * units * problem->num_kv_heads, .token = units, .head = tokens * units};
+}
+
 clfd_attention problem_attention(const bench_problem *problem)
 {
     const uint32_t page_size = problem->page_size;
@@ -74,6 +85,10 @@ clfd_attention problem_attention(const bench_problem *problem)
         .v_type = problem->v_type,
         .out_type = problem->prefix > 0 ? CLFD_TYPE_F32 : problem->out_type,
         .max_kv_len = problem->kv_len,
+        .k_strides = strides_of(problem, problem->head_dim / clfd_type_elements(problem->k_type)),
+        .v_strides = problem->v_from_k
+                         ? (clfd_strides){0}
+                         : strides_of(problem, problem->head_dim_v / clfd_type_elements(problem->v_type)),
         .causal = problem->causal,
         .window = problem->window,
         .softcap = problem->softcap,

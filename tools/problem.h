@@ -11,6 +11,7 @@
  *     page=N, csr      shuffled pages of N tokens; the block table in its CSR form
  *     cache_rows=N     sequences use N or fewer of N cache rows, in any order
  *     shared_kv        one K and V for all sequences
+ *     bhsd             K and V are [batch][kv_head][token][dim], or their pages; else the token comes before the head
  *     causal window=N softcap=X alibi bias bias=f16 mask tree sinks positions kv_start   options of the scores
  *     partial=lse|mlo  partial format       splits=N, tokens=N  split policy COUNT or TOKENS; else AUTO
  *     ragged=LO..HI    lengths drawn from LO to HI, each power of two equally likely, instead of kv for all
@@ -29,7 +30,7 @@ typedef struct bench_problem {
     uint32_t causal, v_from_k;                /* 0 or 1 */
     uint32_t ragged, ragged_low, ragged_high; /* ragged: 1 where the bounds are given */
     uint32_t quant_group, quant_zeros;        /* 0: not given */
-    uint32_t page_size, csr, cache_rows, shared_kv, prefix;
+    uint32_t page_size, csr, cache_rows, shared_kv, heads_apart, prefix;
     uint32_t window, alibi, sinks, positions, kv_start;
     float softcap;
     clfd_type type, k_type, v_type, out_type;
@@ -61,7 +62,8 @@ clfd_attention problem_prefix_attention(const bench_problem *problem);
     "  b16 q1 hq32 hkv8 d128 dv128 kv8192 f16    sizes and the type, f32 f16 or bf16; hq, d and kv are required\n"     \
     "  kvtype=TYPE ktype=TYPE vtype=TYPE kvgroup=N kvzeros out=TYPE v_from_k\n"                                        \
     "                                            types of K and V: f32 f16 bf16 int8 int4 fp8 e5m2 q8_0 q4_0\n"        \
-    "  page=N csr cache_rows=N shared_kv         shuffled pages, rows of a cache, one K and V for all\n"               \
+    "  page=N csr cache_rows=N shared_kv bhsd    shuffled pages, rows of a cache, one K and V for all, tokens of a head\n" \
+    "                                            side by side\n"                                                      \
     "  causal window=N softcap=X alibi bias bias=f16 mask tree sinks positions kv_start\n"                             \
     "  partial=lse|mlo splits=N tokens=N ragged=LO..HI\n"                                                              \
     "  prefix=N                                  N keys more before those, shared by all sequences: three launches,\n" \

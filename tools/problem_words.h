@@ -23,7 +23,7 @@ typedef struct problem_word {
 } problem_word;
 
 /* In printing order. */
-#define NUM_PROBLEM_WORDS 34
+#define NUM_PROBLEM_WORDS 35
 extern const problem_word problem_words[NUM_PROBLEM_WORDS];
 
 /* The sizes come first, and are printed always or by a rule of their own. */

@@ -22,7 +22,7 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
     const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
     const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
     const uint64_t ring = (uint64_t)slots * TILE * (k > v ? k : v);
-    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 3u) * sizeof(float);
+    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
 
     return tuning->work_group / 32 * (ring > fold ? ring : fold) + emulation + (balanced ? BALANCED_BYTES : 0);
