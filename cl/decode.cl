@@ -266,9 +266,13 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     if (item->slot >= count)
         return false;
     item->splits = count;
-    item->direct = args->direct || (DECODE_FUSED && count == 1);
-    if (!args->direct && !DECODE_FUSED && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
+#if DECODE_FUSED
+    item->direct = count == 1; /* no work-group is left out, whatever the grid */
+#else
+    item->direct = args->direct;
+    if (!args->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
         ((__global int *)workspace)[args->list_offset + item->batch] = count;
+#endif
 #if DECODE_INTERLEAVED
     item->begin = item->sequence.range.begin;
     item->end = item->sequence.range.end;

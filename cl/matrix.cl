@@ -21,7 +21,7 @@
 #define MATRIX_SLOTS 2
 #endif
 
-#define TILE 16 /* tokens that a warp takes at a time */
+#define TILE 16                               /* tokens that a warp takes at a time */
 #define MATRIX_BLOCKS ((DECODE_ROWS + 7) / 8) /* of eight query rows */
 #define K_STEPS (HEAD_DIM / 16)               /* products of 16 dims each that make a score */
 #define V_STEPS (HEAD_DIM_V / 16)             /* of 16 dims of o */
@@ -90,7 +90,10 @@ typedef struct matrix_queries {
 } matrix_queries;
 
 /* Row i of a lane's two of a block; past the last row of DECODE_ROWS that one is meant again. */
-MATRIX_INLINE int matrix_block_row(int block, int pair, int i) { return min(block * 8 + 2 * pair + i, DECODE_ROWS - 1); }
+MATRIX_INLINE int matrix_block_row(int block, int pair, int i)
+{
+    return min(block * 8 + 2 * pair + i, DECODE_ROWS - 1);
+}
 
 MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int step, int pair, int i)
 {

@@ -43,7 +43,10 @@ MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *ring
         const int i = at->row;
         *matrix_fold_stats(rings, at->warp, 2 * at->pair + i) =
             (float4)(i == 0 ? stream->m[b][0] : stream->m[b][1], i == 0 ? l.x : l.y,
-                     !V_SCALED ? 1.0f : i == 0 ? stream->unit[b][0] : stream->unit[b][1], 0.0f);
+                     !V_SCALED ? 1.0f
+                     : i == 0  ? stream->unit[b][0]
+                               : stream->unit[b][1],
+                     0.0f);
     }
 }
 
@@ -89,7 +92,8 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const int skipped = (MATRIX_WARPS - b * 8 % MATRIX_WARPS) % MATRIX_WARPS; /* rows of the block before warp 0's */
+        const int skipped =
+            (MATRIX_WARPS - b * 8 % MATRIX_WARPS) % MATRIX_WARPS; /* rows of the block before warp 0's */
         matrix_put_states(at, rings, stream, b);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int r = (at->warp + skipped) % MATRIX_WARPS; r < min(DECODE_ROWS - b * 8, 8); r += MATRIX_WARPS)

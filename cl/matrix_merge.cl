@@ -84,8 +84,8 @@ MATRIX_INLINE void matrix_write_merged(const decode_args *args, const decode_inp
             state_store_natural(workspace, args->stats_offset + slot, args->stats_stride, top, total);
         return;
     }
-    const long index = args->out_offset + row->batch * args->out_batch + row->query * args->out_token +
-                       row->head * args->out_head + d;
+    const long index =
+        args->out_offset + row->batch * args->out_batch + row->query * args->out_token + row->head * args->out_head + d;
     float2 sunk = (float2)(state_lse(top, total), 1.0f);
 #if DECODE_SINKS
     sunk = state_sink(sunk.x, in->sinks[args->sinks_offset + row->head]);
@@ -146,11 +146,10 @@ MATRIX_INLINE void matrix_merge_rows(const decode_args *args, const decode_input
         const float row_total = as_float(matrix_from(at, as_uint(total), 0));
         if (d >= HEAD_DIM_V)
             continue;
-        matrix_write_merged(args, in, at, &row, last, row_slot, d, sums[0], row_top, row_total, out, lse,
-                            workspace);
+        matrix_write_merged(args, in, at, &row, last, row_slot, d, sums[0], row_top, row_total, out, lse, workspace);
         if (second)
-            matrix_write_merged(args, in, at, &other, last, other_slot, d, sums[1], other_top, other_total,
-                                out, lse, workspace);
+            matrix_write_merged(args, in, at, &other, last, other_slot, d, sums[1], other_top, other_total, out, lse,
+                                workspace);
     }
 }
 

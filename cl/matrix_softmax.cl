@@ -245,10 +245,10 @@ MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 opera
 MATRIX_INLINE uint matrix_kind(uint element)
 {
     const uint infinity = MATRIX_BF16 ? 0x7f80u : 0x7c00u, magnitude = element & 0x7fffu;
-    return magnitude < infinity   ? 0
-           : magnitude > infinity ? KIND_NAN
-                                  : (element & 0x8000u) != 0 ? KIND_MINUS
-                                                             : KIND_PLUS;
+    return magnitude < infinity       ? 0
+           : magnitude > infinity     ? KIND_NAN
+           : (element & 0x8000u) != 0 ? KIND_MINUS
+                                      : KIND_PLUS;
 }
 
 MATRIX_INLINE uint matrix_kinds(uint pair) { return matrix_kind(pair & 0xffffu) | matrix_kind(pair >> 16) << 16; }

@@ -41,7 +41,7 @@ typedef struct matrix_place {
 #if !CLFD_PTX
     __local uint *exchange; /* MATRIX_EXCHANGE_WORDS of the work-group */
 #endif
-    uint base;           /* the ring's address as PTX has it */
+    uint base; /* the ring's address as PTX has it */
     int warp, lane, row, pair;
 } matrix_place;
 

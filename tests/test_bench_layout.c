@@ -15,7 +15,7 @@ static bool lay_out(const char *text, const clfd_device_info *info, bench_memory
 {
     bench_problem problem;
 
-    *fault = (tool_fault){EXIT_CODE_OK, ""};
+    *fault = (tool_fault){.exit_code = EXIT_CODE_OK};
     ck_assert_msg(problem_parse(text, &problem, fault), "%s", fault->sentence);
     return bench_lay_out(&problem, info, memory, fault);
 }

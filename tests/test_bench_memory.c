@@ -40,7 +40,7 @@ START_TEST(every_type_is_filled_with_numbers_of_a_sensible_size)
                                         "int4 kvzeros", "fp8", "e5m2", "q8_0", "q4_0"};
     char text[128];
     bench_problem problem;
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         bench_memory memory;
@@ -91,7 +91,7 @@ int main(void)
         every_type_is_filled_with_numbers_of_a_sensible_size,
         copies_take_turns,
     };
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     int result = 1;
 
     if (bench_open(&device, getenv("CLFD_DEVICE") != NULL ? NULL : "platform=Portable,type=cpu", &fault))

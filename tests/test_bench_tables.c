@@ -7,7 +7,7 @@
 static bench_problem parse(const char *text)
 {
     bench_problem problem;
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert_msg(problem_parse(text, &problem, &fault), "%s", fault.sentence);
     return problem;
@@ -17,7 +17,7 @@ static bench_part make(const char *text)
 {
     const bench_problem problem = parse(text);
     bench_part part = {.visible = 0};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert_msg(bench_make_tables(&problem, false, &part, &fault), "%s", fault.sentence);
     return part;
@@ -176,7 +176,7 @@ START_TEST(prefix_has_no_lengths_and_one_sequence)
 {
     const bench_problem problem = parse("b4 hq2 d8 kv100 ragged=1..100 page=16 prefix=1000");
     bench_part part = {.visible = 0};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert(bench_make_tables(&problem, true, &part, &fault));
     ck_assert_uint_eq(part.visible, 1000);

@@ -324,7 +324,7 @@ END_TEST
 
 static void read_array(const char *name, npy_array *array)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     char path[128];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -419,7 +419,7 @@ END_TEST
 static void write_array(const char *name, char kind, uint32_t num_dims, const uint64_t *shape, const int32_t *values)
 {
     npy_array array = {.kind = kind, .item_bytes = 4, .num_dims = num_dims, .count = 1};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     output_file output;
     char path[128];
 

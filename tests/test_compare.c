@@ -96,7 +96,7 @@ START_TEST(array_of_another_type_or_shape_is_refused)
 {
     const uint64_t shape[] = {2, 3};
     npy_array array = {.kind = 'f', .item_bytes = 4, .num_dims = 2, .shape = {2, 3}, .count = 6};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert(compare_check(&array, "name", 2, shape, &fault));
     array.item_bytes = 2;

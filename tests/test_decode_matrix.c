@@ -1,22 +1,59 @@
-/* The matrix family, where there are no matrix units in the emulation by local memory. Two warps, so that they meet. */
-#include "support/decode_cases.h"
+/* The matrix family; where there are no matrix units in the emulation by local memory, with two warps, so that they meet.
+ * A program takes a CPU's compiler many seconds: each serves several cases. */
+#include "support/option_cases.h"
 #include "support/suite.h"
 
 static const decode_family matrix = {.tuning = "family=decode_matrix", .ratio = 2, .choice = true};
 
 START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(&matrix); }
 END_TEST
-START_TEST(bound_and_batch_of_a_call_match_the_reference) { verify_bounds(&matrix); }
+
+/* Two blocks of eight rows, the second not full; masks that differ from row to row. */
+START_TEST(two_blocks_of_rows_match_the_reference)
+{
+    attention_problem p = decode_case(&matrix);
+
+    p.attention.q_len = 5;
+    p.attention.causal = 1;
+    attention_verify(&p);
+    p.attention.split_policy = CLFD_SPLIT_COUNT;
+    p.attention.split_size = 3;
+    attention_verify(&p);
+}
 END_TEST
-START_TEST(queries_match_the_reference) { verify_queries(&matrix); }
+
+/* Pages smaller than a tile, and as long as several; their order changes no bit. */
+START_TEST(pages_match_the_reference)
+{
+    static const uint32_t sizes[] = {1, 16, 64};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        attention_problem p = decode_case(&matrix);
+        p.attention.paging = CLFD_PAGING_TABLE;
+        p.attention.page_size = sizes[i];
+        attention_verify(&p);
+    }
+}
+END_TEST
+
+/* A visible NaN or infinity of V belongs to its row and dim; a hidden one to none. */
+START_TEST(poison_of_hidden_keys_changes_no_bit)
+{
+    attention_problem p = decode_case(&matrix);
+
+    p.attention.q_len = 3;
+    p.attention.causal = 1;
+    expect_poison_unused(&p);
+}
 END_TEST
 
 int main(void)
 {
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
-        bound_and_batch_of_a_call_match_the_reference,
-        queries_match_the_reference,
+        two_blocks_of_rows_match_the_reference,
+        pages_match_the_reference,
+        poison_of_hidden_keys_changes_no_bit,
     };
     const int result = run_suite("decode_matrix", tests, sizeof tests / sizeof tests[0]);
 

@@ -111,7 +111,7 @@ static run_input load(const cJSON *entry, const golden_form *form)
                            .causal = flag(entry, "causal"),
                            .out_type = CLFD_TYPE_F32,
                            .type = strcmp(text(entry, "dtype"), "bf16") == 0 ? CLFD_TYPE_BF16 : 0};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     run_input input;
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
@@ -133,7 +133,7 @@ static npy_array read_expected(const cJSON *entry, const char *name)
 {
     char path[PATH_BYTES];
     npy_array array;
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     snprintf(path, sizeof path, "%s/%s/%s.npy", TEST_GOLDEN, text(entry, "name"), name);
     ck_assert_msg(npy_read(path, &array, &fault), "%s", fault.sentence);
@@ -158,7 +158,7 @@ static void expect(const cJSON *entry, const golden_form *form, const npy_array 
 
 static void expect_golden(const cJSON *entry, const golden_form *form)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     run_input input = load(entry, form);
     run_result result;
 
@@ -251,7 +251,7 @@ START_TEST(reference_matches_the_arrays)
     {
         for (uint32_t page_size = 0; page_size <= 48; page_size += 48) {
             const golden_form form = {.page_size = page_size, .split_tokens = RUN_NOT_GIVEN};
-            tool_fault fault = {EXIT_CODE_OK, ""};
+            tool_fault fault = {.exit_code = EXIT_CODE_OK};
             run_input input = load(entry, &form);
             npy_array expected = read_expected(entry, "out");
             double *out;
@@ -280,7 +280,7 @@ int main(void)
         lanes_family_matches_the_arrays,
         reference_matches_the_arrays,
     };
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     int result = 1;
 
     if (session_open(&session, getenv("CLFD_DEVICE") != NULL ? NULL : "platform=Portable,type=cpu", &fault))

@@ -6,7 +6,7 @@
 static bench_problem parse(const char *text)
 {
     bench_problem problem;
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert_msg(problem_parse(text, &problem, &fault), "%s: %s", text, fault.sentence);
     return problem;

@@ -144,7 +144,7 @@ START_TEST(each_quirk_in_force_says_its_reason)
     ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 2);
     ck_assert_ptr_nonnull(strstr(heard.last[CLFD_LOG_INFO], "llvmpipe"));
     clfd_quirks_apply(&h200, &caps, &logger);
-    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 6);
+    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 7);
     ck_assert_int_eq(heard.count[CLFD_LOG_WARNING] + heard.count[CLFD_LOG_ERROR], 0);
 }
 END_TEST

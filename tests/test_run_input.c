@@ -28,7 +28,7 @@ struct file {
 static const char *write_file(const struct file *file)
 {
     npy_array array = {.kind = file->type[0], .item_bytes = (uint32_t)(file->type[1] - '0'), .count = 1};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     output_file output = {0};
     char *const path = paths[num_paths];
 
@@ -76,7 +76,7 @@ static const struct file table = {RUN_BLOCK_TABLE, "i4", {2, 7}, NULL};
 /* Loads what the files and options say. */
 static bool load(run_options options, const struct file *const *files, run_input *input, tool_fault *fault)
 {
-    *fault = (tool_fault){EXIT_CODE_OK, ""};
+    *fault = (tool_fault){.exit_code = EXIT_CODE_OK};
     num_paths = 0;
     for (; *files != NULL; files++)
         options.files[(*files)->operand] = write_file(*files);

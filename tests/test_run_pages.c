@@ -64,7 +64,7 @@ static run_input make_input(const struct variant *variant)
     static const int32_t positions[] = {36, 30, 8, 9, 20, 12};
     random_source source = {.state = 7};
     const uint32_t rows = variant->cache_rows ? ROWS : variant->shared_kv ? 1 : BATCH;
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     run_input input = {.arrays = {{0}}};
 
     input.attention = (clfd_attention){.struct_size = sizeof(clfd_attention),
@@ -102,7 +102,7 @@ static run_input make_input(const struct variant *variant)
 
 static double *reference(const run_input *input)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     double *out;
 
     ck_assert_msg(run_reference(&input->attention, input->arrays, &out, &fault), "%s", fault.sentence);
@@ -111,7 +111,7 @@ static double *reference(const run_input *input)
 
 static void cut(run_input *input, uint32_t page_size, uint64_t seed, bool csr)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert_msg(run_cut_pages(input, page_size, seed, csr, &fault), "%s", fault.sentence);
 }

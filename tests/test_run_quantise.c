@@ -47,7 +47,7 @@ static run_input make_input(bool v_from_k)
 
 static void quantise(run_input *input, const char *names, uint32_t group, bool zeros)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
 
     ck_assert_msg(run_quantise(input, names, group, zeros, &fault), "%s: %s", names, fault.sentence);
 }
@@ -122,7 +122,7 @@ END_TEST
 START_TEST(v_from_k_takes_the_type_and_scales_of_k)
 {
     run_input input = make_input(true);
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     double *out = NULL;
 
     quantise(&input, "int8", 32, false);
@@ -140,7 +140,7 @@ START_TEST(error_is_that_of_the_result_against_unquantised_arrays)
     const size_t count = BATCH * HEADS * DIM_V;
     run_input input = make_input(false);
     run_result result = {.out = {.kind = 'f', .item_bytes = 4, .num_dims = 4, .shape = {BATCH, 1, HEADS, DIM_V}}};
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     run_error error;
     double *plain = NULL;
 
@@ -189,7 +189,7 @@ START_TEST(types_and_groups_that_do_not_fit_are_refused)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         run_input input = make_input(false);
-        tool_fault fault = {EXIT_CODE_OK, ""};
+        tool_fault fault = {.exit_code = EXIT_CODE_OK};
         ck_assert(!run_quantise(&input, cases[i].names, cases[i].group, cases[i].zeros, &fault));
         ck_assert_int_eq(fault.exit_code, cases[i].code);
         ck_assert_msg(strstr(fault.sentence, cases[i].fragment) != NULL, "'%s' does not hold '%s'", fault.sentence,

@@ -419,7 +419,7 @@ static const struct {
     {"PTX", "family=decode_lanes width=8", "width=8", "decode_lanes has no width"},
     {"CPU", "family=decode_vector lanes=8", "lanes=8", "decode_vector has no lanes"},
     {"PTX", "lanes=8 tile=8", "tile=8", "decode_lanes has no tile"},
-    {"PTX", "family=vector", "\"vector\"", "decode_vector or decode_lanes"},
+    {"PTX", "family=vector", "\"vector\"", "decode_vector, decode_lanes or decode_matrix"},
     {"PTX", "exchange=shuffle", "\"shuffle\"", "local, sub_group or ptx"},
     {"CPU", "family=decode_vector exchange=local", "exchange=local", "no tuning row that this device can run"},
     {"plain", "exchange=ptx", "exchange=ptx", "no tuning row that this device can run"},

@@ -44,6 +44,8 @@ START_TEST(a_wish_is_said_or_implied_by_a_key_of_one_family)
         {"wg=64 exchange=local", -1, CLFD_EXCHANGE_LOCAL},
         {"unroll=4", CLFD_FAMILY_LANES, -1},
         {"tile=1", CLFD_FAMILY_VECTOR, -1},
+        {"exchange=ptx lanes=8", CLFD_FAMILY_LANES, CLFD_EXCHANGE_PTX},
+        {"exchange=ptx slots=4", CLFD_FAMILY_MATRIX, CLFD_EXCHANGE_PTX},
     };
     clfd_wish wish;
 

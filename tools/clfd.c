@@ -46,7 +46,7 @@ static const struct verb *find_verb(const char *name)
 
 int main(int argc, char **argv)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     const struct verb *verb;
 
     if (argc < 2) {

@@ -23,7 +23,7 @@ typedef enum exit_code {
 typedef struct tool_fault {
     exit_code exit_code;
     char sentence[2048]; /* names the value and the rule; without a line break */
-    bool verbose; /* say on stderr what is built, and what the compiler says of it */
+    bool verbose;        /* say on stderr what is built, and what the compiler says of it */
 } tool_fault;
 
 /* Fill in the sentence with exit code FAILED or USAGE; return false, so that a caller can return them. */

@@ -86,9 +86,8 @@ clfd_attention problem_attention(const bench_problem *problem)
         .out_type = problem->prefix > 0 ? CLFD_TYPE_F32 : problem->out_type,
         .max_kv_len = problem->kv_len,
         .k_strides = strides_of(problem, problem->head_dim / clfd_type_elements(problem->k_type)),
-        .v_strides = problem->v_from_k
-                         ? (clfd_strides){0}
-                         : strides_of(problem, problem->head_dim_v / clfd_type_elements(problem->v_type)),
+        .v_strides = problem->v_from_k ? (clfd_strides){0}
+                                       : strides_of(problem, problem->head_dim_v / clfd_type_elements(problem->v_type)),
         .causal = problem->causal,
         .window = problem->window,
         .softcap = problem->softcap,

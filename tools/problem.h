@@ -62,8 +62,9 @@ clfd_attention problem_prefix_attention(const bench_problem *problem);
     "  b16 q1 hq32 hkv8 d128 dv128 kv8192 f16    sizes and the type, f32 f16 or bf16; hq, d and kv are required\n"     \
     "  kvtype=TYPE ktype=TYPE vtype=TYPE kvgroup=N kvzeros out=TYPE v_from_k\n"                                        \
     "                                            types of K and V: f32 f16 bf16 int8 int4 fp8 e5m2 q8_0 q4_0\n"        \
-    "  page=N csr cache_rows=N shared_kv bhsd    shuffled pages, rows of a cache, one K and V for all, tokens of a head\n" \
-    "                                            side by side\n"                                                      \
+    "  page=N csr cache_rows=N shared_kv bhsd    shuffled pages, rows of a cache, one K and V for all, tokens of a "   \
+    "head\n"                                                                                                           \
+    "                                            side by side\n"                                                       \
     "  causal window=N softcap=X alibi bias bias=f16 mask tree sinks positions kv_start\n"                             \
     "  partial=lse|mlo splits=N tokens=N ragged=LO..HI\n"                                                              \
     "  prefix=N                                  N keys more before those, shared by all sequences: three launches,\n" \

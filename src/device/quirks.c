@@ -59,8 +59,9 @@ static const struct {
     {
         .vendor = "NVIDIA",
         .member = offsetof(clfd_caps, local_mem_padded),
-        .reason = "NVIDIA's driver reports an alignment more of local memory than a kernel has, also where it has all there "
-                  "is; its compiler refuses what is really too much",
+        .reason =
+            "NVIDIA's driver reports an alignment more of local memory than a kernel has, also where it has all there "
+            "is; its compiler refuses what is really too much",
     },
     {
         .vendor = "NVIDIA",

@@ -171,10 +171,12 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
         append(&to, " -DLANES_WG=%u -DLANES=%u -DLANES_UNROLL=%u -DLANES_AHEAD=%u -DLANES_PARTS=%u -DLANES_EXCHANGE=%u",
                tuning->work_group, tuning->lanes, tuning->unroll, tuning->ahead, tuning->parts, tuning->exchange);
     else if (tuning->family == CLFD_FAMILY_MATRIX)
-        append(&to, " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d -DDECODE_INTERLEAVED=%d "
+        append(&to,
+               " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d -DDECODE_INTERLEAVED=%d "
                "-DDECODE_FUSED=%d",
-               tuning->work_group / 32, balanced ? schedule->balanced_slots : schedule->slots, a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a),
-               !balanced && schedule->split_tokens == 0, !balanced && schedule->fused);
+               tuning->work_group / 32, balanced ? schedule->balanced_slots : schedule->slots,
+               a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
+               !balanced && schedule->fused);
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -5,8 +5,8 @@
 #define TILE 16u
 #define MIN_SLOTS 2u
 #define MAX_HEAD_DIM 256u
-#define BALANCED_BYTES 4224u     /* cl/schedule.cl: decode_work */
-#define EXCHANGE_BYTES 24u       /* per work-item, of the emulation */
+#define BALANCED_BYTES 4224u /* cl/schedule.cl: decode_work */
+#define EXCHANGE_BYTES 24u   /* per work-item, of the emulation */
 
 static uint32_t row_bytes(clfd_type type, uint32_t dim)
 {

@@ -159,7 +159,8 @@ static void choose_slots(const clfd_caps *caps, const clfd_attention *attention,
 
     if (tuning->family != CLFD_FAMILY_MATRIX)
         return;
-    s->slots = clfd_matrix_slots(caps, attention, tuning, crowded ? max_u32(tuning->slots - 1, 2) : tuning->slots, false);
+    s->slots =
+        clfd_matrix_slots(caps, attention, tuning, crowded ? max_u32(tuning->slots - 1, 2) : tuning->slots, false);
     s->balanced_slots = clfd_matrix_slots(caps, attention, tuning, max_u32(tuning->slots - 1, 2), true);
 }
 

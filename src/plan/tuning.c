@@ -154,6 +154,8 @@ static bool answers(const clfd_caps *caps, const clfd_attention *attention, cons
     if (wanted->exchange >= 0 &&
         (wanted->exchange != (int64_t)row->tuning.exchange || row->tuning.family == CLFD_FAMILY_VECTOR))
         return false;
+    if (row->type == 0 && wanted->family < 0)
+        return false; /* an emulation is for those who name it */
     return (asked || (row->type & caps->type) != 0) && exchange_available(caps, row->exchange) &&
            row_serves(row, attention, block_rows(attention));
 }

@@ -147,7 +147,8 @@ clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd
         if (strcmp(w.key, "family") == 0) {
             if (!find_name(family_names, CLFD_NUM_FAMILIES, w.value, &index))
                 return clfd_fail(logger, CLFD_ERROR_TUNING,
-                                 "tuning family is \"%s\"; it must be decode_vector, decode_lanes or decode_matrix", w.value);
+                                 "tuning family is \"%s\"; it must be decode_vector, decode_lanes or decode_matrix",
+                                 w.value);
             wanted->family = index;
         } else if (strcmp(w.key, "exchange") == 0) {
             if (!find_name(exchange_names, NUM_EXCHANGES, w.value, &index))
@@ -158,7 +159,7 @@ clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd
             implied = implied < 0 ? family_of_key(w.key) : implied;
         }
     }
-    if (wanted->family < 0 && wanted->exchange < 0)
+    if (wanted->family < 0)
         wanted->family = implied;
     return CLFD_SUCCESS;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define MAX_OPTIONS 512
-#define MAX_PADDING 128u /* the greatest alignment of a variable in cl/ */
+#define MAX_PADDING 128u                   /* the greatest alignment of a variable in cl/ */
 #define SUB_GROUP_SIZE_FOR_ND_RANGE 0x2033 /* CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR */
 
 typedef cl_int (*sub_group_query)(cl_kernel, cl_device_id, cl_uint, size_t, const void *, size_t, void *, size_t *);
