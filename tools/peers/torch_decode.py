@@ -93,16 +93,16 @@ class Measurer:
 
     def try_ways(self, peer, inputs):
         """(seconds, way) of the ways that work; raises Refused where none does."""
-        times, reasons = [], []
+        times, reasons = [], {}  # reason: the ways that have it
         for way, open_way in peer.ways.items():
             try:
                 times.append((self.time_way(open_way, inputs), way))
             except Refused as refused:
-                reasons.append(f"{way}: {refused}")
+                reasons.setdefault(str(refused), []).append(way)
             except Exception as error:  # foreign code: whatever it throws is its answer
-                reasons.append(f"{way}: {clocks.first_line(error)}")
+                reasons.setdefault(clocks.first_line(error), []).append(way)
         if not times:
-            raise Refused("; ".join(reasons))
+            raise Refused("; ".join(f"{reason} ({', '.join(ways)})" for reason, ways in reasons.items()))
         return times
 
     def time_way(self, open_way, inputs):
@@ -177,7 +177,7 @@ def main():
         return
     if name == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_decode.py: PyTorch sees no CUDA device")
-    device = torch.device(name)
+    device = torch.device(name, torch.cuda.current_device()) if name == "cuda" else torch.device(name)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     torch.set_grad_enabled(False)
