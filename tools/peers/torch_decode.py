@@ -2,7 +2,7 @@
 """torch_decode.py - times what other libraries take for the problems of `clfd bench`, by the same two clocks.
 
 Prints JSON lines: one about the system, then one for each problem and peer, with its times or the reason why it has none.
-Needs PyTorch; FlashInfer is measured where it is installed.
+Needs PyTorch; FlashInfer and llama.cpp are measured where they are installed.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import torch
 import clocks
 import flashinfer_peer
 import flex_peer
+import ggml_peer
 import inputs as tensors
 import problem as problems
 import sdpa_peers
@@ -36,13 +37,15 @@ def parse_arguments():
     parser.add_argument("--device", choices=("cuda", "cpu"), help="default: cuda where there is one")
     parser.add_argument("--peers", help="names with commas between; default: all of the device")
     parser.add_argument("--threads", type=int, help="CPU threads; default: PyTorch's own choice")
+    parser.add_argument("--ggml", metavar="FOLDER", help="shared libraries of llama.cpp; default: llama-cpp-python's")
     parser.add_argument("--errors", action="store_true", help="also the error against attention in double precision")
     parser.add_argument("--list", action="store_true", help="print the peers and the sets, and exit")
     return parser.parse_args()
 
 
 def all_peers(arguments):
-    return (sdpa_peers.make_peers() + flex_peer.make_peers() + flashinfer_peer.make_peers())
+    return (sdpa_peers.make_peers() + flex_peer.make_peers() + flashinfer_peer.make_peers() +
+            ggml_peer.make_peers(arguments.ggml))
 
 
 def choose_peers(arguments, device):
