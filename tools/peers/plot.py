@@ -1,7 +1,7 @@
 """plot.py - GB/s against kv_len for each system, drawn by gnuplot; a panel for each kind of heads.
 
-GB/s are the bytes of K and V in the problem's own type over the time, also for peers that store them in another: heights
-compare speeds. The roofline is clfd bench's plain read.
+GB/s are the bytes of K and V in the problem's own type over the time, also for peers that store them in another:
+heights compare speeds. The roofline is clfd bench's plain read.
 """
 
 import re
@@ -32,7 +32,8 @@ def speed(problem, times):
 
 
 def series(run, clock):
-    """{kind: {system: [(kv_len, GB/s), ...]}}, points by length. Kinds of one length are left out where others have more."""
+    """{kind: {system: [(kv_len, GB/s), ...]}}, points by length. Kinds of one length are left out where others have
+    more."""
     panels = {}
     for problem in run["problems"]:
         systems = panels.setdefault(kind_of(problem["problem"]), {})

@@ -1,8 +1,9 @@
 """sdpa_peers.py - PyTorch's scaled_dot_product_attention: flash, cuDNN and math.
 
-Query heads of one KV head are grouped in one of two ways, whichever is faster: by the backend itself (enable_gqa), or as
-further queries of that head (folded), a view of q. Neither copies K or V, except that math repeats them under enable_gqa.
-A window is a slice of K and V. PyTorch has no pages here: such problems run on contiguous K and V, and say so.
+Query heads of one KV head are grouped in one of two ways, whichever is faster: by the backend itself (enable_gqa), or
+as further queries of that head (folded), a view of q. Neither copies K or V, except that math repeats them under
+enable_gqa. A window is a slice of K and V. PyTorch has no pages here: such problems run on contiguous K and V, and say
+so.
 """
 
 import contextlib

@@ -99,7 +99,8 @@ def mean_cell(values):
 def mean_rows(run):
     names, problems = peer_names(run), run["problems"]
     for clock in CLOCKS:
-        yield (["geometric mean", clock, "", "", cell(geometric_mean([percent(p, clock) for p in problems]), "{:.0f}")] +
+        share = geometric_mean([percent(p, clock) for p in problems])
+        yield (["geometric mean", clock, "", "", cell(share, "{:.0f}")] +
                [mean_cell([ratio(p, name, clock) for p in problems]) for name in names] +
                [mean_cell([best(p, names, clock, own_type)[0] for p in problems]) for own_type in (True, False)])
 

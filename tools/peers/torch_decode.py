@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """torch_decode.py - times what other libraries take for the problems of `clfd bench`, by the same two clocks.
 
-Prints JSON lines: one about the system, then one for each problem and peer, with its times or the reason why it has none.
+Prints JSON lines: one about the system, then one for each problem and peer, with its times or the reason why it has
+none, and an "end" after each problem.
 Needs PyTorch; FlashInfer and llama.cpp are measured where they are installed.
 """
 
