@@ -75,6 +75,8 @@ def script(run, clock, path):
             lines += [f"{block} << EOD"] + [f"{x} {y:.6g}" for x, y in points] + ["EOD"]
         curves = [f'$points_{panel}_{names.index(name)} using 1:2 {style(name, colours)} title "{name}"'
                   for name in systems]
+        lengths = [x for points in systems.values() for x, _ in points]
+        lines += [f"set xrange [{min(lengths) / 1.5:.6g}:{max(lengths) * 1.5:.6g}]"]
         lines += [f'set title "{kind}"', "plot " + ", \\\n     ".join(curves)]
     return "\n".join(lines + ["unset multiplot"]) + "\n"
 
