@@ -145,6 +145,11 @@ class PlotTest(unittest.TestCase):
         run["problems"] = run["problems"][1:]
         self.assertEqual(len(plot.series(run, "single")), 2)
 
+    def test_roofline_of_one_length(self):
+        run = make_run()
+        run["problems"] = run["problems"][1:]
+        self.assertIn("EOD\n2730.6667 100\n6144 100\nEOD", plot.script(run, "steady", "plot.svg"))
+
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
     def test_gnuplot_draws_it(self):
         with tempfile.TemporaryDirectory() as folder:

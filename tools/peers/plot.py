@@ -70,13 +70,16 @@ def script(run, clock, path):
              'set xlabel "kv_len"', 'set ylabel "GB/s of K and V"', "set key bottom right",
              f'set multiplot layout {rows},{columns} title "{title}"']
     for panel, (kind, systems) in enumerate(panels.items()):
+        lengths = [x for points in systems.values() for x, _ in points]
+        least, most = min(lengths) / 1.5, max(lengths) * 1.5
         for name, points in systems.items():
+            if name == READ and len(points) == 1:  # a line also where there is one length
+                points = [(least, points[0][1]), (most, points[0][1])]
             block = f"$points_{panel}_{names.index(name)}"
-            lines += [f"{block} << EOD"] + [f"{x} {y:.6g}" for x, y in points] + ["EOD"]
+            lines += [f"{block} << EOD"] + [f"{x:.8g} {y:.6g}" for x, y in points] + ["EOD"]
         curves = [f'$points_{panel}_{names.index(name)} using 1:2 {style(name, colours)} title "{name}"'
                   for name in systems]
-        lengths = [x for points in systems.values() for x, _ in points]
-        lines += [f"set xrange [{min(lengths) / 1.5:.6g}:{max(lengths) * 1.5:.6g}]"]
+        lines += [f"set xrange [{least:.6g}:{most:.6g}]"]
         lines += [f'set title "{kind}"', "plot " + ", \\\n     ".join(curves)]
     return "\n".join(lines + ["unset multiplot"]) + "\n"
 
