@@ -43,7 +43,7 @@ def make_run():
 
 class ProblemTest(unittest.TestCase):
     def test_words(self):
-        text = "b16 q4 hq32 hkv8 d64 kv8192 bf16 page=16 window=128 softcap=2.5 causal sinks splits=3"
+        text = "b16 q4 hq32 hkv8 d64 kv8192 bf16 page=16 window=128 softcap=2.5 causal sinks splits=3 bhsd"
         parsed = problem.parse("  " + text.replace(" d64", "   d64"))
         self.assertEqual(parsed.text, text)
         self.assertEqual((parsed.batch, parsed.q_len, parsed.num_q_heads, parsed.num_kv_heads, parsed.ratio),

@@ -12,8 +12,8 @@ TYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 NUMBERS = {"b": "batch", "q": "q_len", "hq": "num_q_heads", "hkv": "num_kv_heads", "d": "head_dim", "kv": "kv_len",
            "page=": "page_size", "window=": "window"}
 FLAGS = ("causal", "sinks")
-# Words that change how clfd cuts its work, not what is computed.
-IGNORED = re.compile(r"(splits|tokens)=\d+$")
+# Words of how clfd cuts its work or lays out K and V, not of what is computed; peers have K and V as bhsd.
+IGNORED = re.compile(r"(splits|tokens)=\d+$|bhsd$")
 
 
 @dataclasses.dataclass
