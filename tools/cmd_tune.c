@@ -1,7 +1,6 @@
 /* clfd tune - searches for faster tuning rows on the user's device. */
 #include "command.h"
 #include "os.h"
-#include "plan/check.h"
 #include "progress.h"
 #include "run/tuning_files.h"
 #include "system.h"
@@ -74,75 +73,18 @@ static void show_progress(void *user, const tune_contest *contest)
     progress_draw(t->done, t->list.count, note);
 }
 
-/* The rows that a plan of the class would try without a user's file. */
-static bool find_starts(const tuner *t, const tune_class *class, clfd_tuning rows[CLFD_MAX_LOOKUP], size_t *count,
-                        tool_fault *fault)
-{
-    const clfd_logger logger = fault_logger(fault);
-    const bench_problem *problem = &class->problems[0];
-    clfd_attention attention = problem_attention(problem), complete;
-    clfd_status status;
-
-    /* Rows do not depend on how many pages there are. */
-    attention.num_pages = attention.paging != CLFD_PAGING_NONE ? 1 : 0;
-    fault_clear(fault);
-    status = clfd_complete_attention(&attention, &complete, &logger);
-    if (status == CLFD_SUCCESS)
-        status = clfd_tuning_lookup(&t->caps, &complete, &t->shipped, rows, count, &logger);
-    return status == CLFD_SUCCESS || fault_status(fault, status, "looking up the shipped rows");
-}
-
-/* The first start that computes right results takes the lead; usually it is the first of all. */
-static bool begin(tune_contest *contest, const clfd_tuning *starts, size_t count, size_t *first, tool_fault *fault)
-{
-    bool right = false;
-
-    for (*first = 0; *first < count; (*first)++) {
-        if (!tune_contest_begin(contest, &starts[*first], &right, fault))
-            return false;
-        if (right)
-            return true;
-    }
-    return fault_failed(fault, "none of the %zu rows that %s could run gives right results", count,
-                        contest->device->session.device.name);
-}
-
-static bool search(tune_contest *contest, const clfd_tuning *starts, size_t count, const struct values *values,
-                   tune_result *result, tool_fault *fault)
-{
-    const tune_limits limits = {values->quick ? QUICK_ROUNDS : ROUNDS, (uint32_t)values->max_rows};
-    const tune_judge judge = {tune_contest_challenge, contest};
-    clfd_tuning best;
-    size_t first;
-
-    if (!begin(contest, starts, count, &first, fault) ||
-        !tune_search(starts + first, count - first, &limits, &judge, &best, fault) ||
-        !tune_contest_compare(contest, &starts[first], result->seconds, &result->speedup, fault))
-        return false;
-    /* What is gained by accident is lost in the last comparison; a shipped row that is wrong is replaced in any case. */
-    result->is_tuned = first > 0 || result->speedup >= 1 + TUNE_MARGIN;
-    tune_words(&starts[first], result->shipped);
-    tune_words(&best, result->words);
-    result->tried = contest->tried;
-    result->refused = contest->refused;
-    result->wrong = contest->wrong;
-    return true;
-}
-
 static bool tune_one(tuner *t, const tune_class *class, tune_result *result, tool_fault *fault)
 {
+    const bool quick = t->values->quick;
+    const tune_limits limits = {quick ? QUICK_ROUNDS : ROUNDS, (uint32_t)t->values->max_rows};
     tune_contest contest = {.device = &t->bench,
                             .class = class,
-                            .repeats = t->values->quick ? QUICK_REPEATS : REPEATS,
+                            .repeats = quick ? QUICK_REPEATS : REPEATS,
                             .progress = show_progress,
                             .user = t};
-    clfd_tuning starts[CLFD_MAX_LOOKUP];
-    size_t count = 0;
-    bool good;
+    const bool good =
+        tune_contest_open(&contest, fault) && tune_find_best(&contest, &t->caps, &t->shipped, &limits, result, fault);
 
-    *result = (tune_result){.class = class};
-    good = find_starts(t, class, starts, &count, fault) && tune_contest_open(&contest, fault) &&
-           search(&contest, starts, count, t->values, result, fault);
     tune_contest_close(&contest);
     return good;
 }

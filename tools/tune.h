@@ -1,6 +1,7 @@
-/* tune.h - finding the best tuning row for a class of problems: which classes there are (tune_classes.c), a candidate
- * against the best row so far (tune_contest.c), whether its results are right (tune_check.c), which candidates there are
- * (tune_search.c), the file of rows (tune_file.c), and what is printed (tune_report.c). Times are in seconds. */
+/* tune.h - finding the best tuning row for a class of problems: which classes there are (tune_classes.c), which rows are
+ * candidates (tune_search.c), a candidate against the best row so far (tune_contest.c, tune_measure.c), whether its
+ * results are right (tune_check.c), all of it for one class (tune_best.c), the file of rows (tune_file.c), and what is
+ * printed (tune_report.c). Times are in seconds. */
 #ifndef TOOLS_TUNE_H
 #define TOOLS_TUNE_H
 
@@ -116,6 +117,23 @@ tune_verdict tune_contest_challenge(void *contest, const clfd_tuning *row, tool_
 bool tune_contest_compare(tune_contest *contest, const clfd_tuning *row, double seconds[2][TUNE_MAX_PROBLEMS],
                           double *speedup, tool_fault *fault);
 
+/* ---- All of it for one class ------------------------------------------------------------------------------------- */
+
+/* What was found for one class. */
+typedef struct tune_result {
+    const tune_class *class;
+    bool is_tuned;                        /* the best row is none that would be taken without it */
+    char words[TUNE_WORDS_BYTES];         /* of the best row */
+    char shipped[TUNE_WORDS_BYTES];       /* of the row that it was measured against */
+    double seconds[2][TUNE_MAX_PROBLEMS]; /* of the shipped row, and of the best */
+    double speedup;                       /* geometric mean over the problems */
+    uint32_t tried, refused, wrong;
+} tune_result;
+
+/* Searches from the rows that a plan would try without a user's file. contest: open. */
+bool tune_find_best(tune_contest *contest, const clfd_caps *caps, const clfd_tuning_files *shipped,
+                    const tune_limits *limits, tune_result *result, tool_fault *fault);
+
 /* ---- The file ---------------------------------------------------------------------------------------------------- */
 
 typedef struct tune_file {
@@ -129,17 +147,6 @@ typedef struct tune_owner {
     const char *name, *driver;
     bool quick;
 } tune_owner;
-
-/* What was found for one class. */
-typedef struct tune_result {
-    const tune_class *class;
-    bool is_tuned;                        /* the best row is none that would be taken without it */
-    char words[TUNE_WORDS_BYTES];         /* of the best row */
-    char shipped[TUNE_WORDS_BYTES];       /* of the row that it was measured against */
-    double seconds[2][TUNE_MAX_PROBLEMS]; /* of the shipped row, and of the best */
-    double speedup;                       /* geometric mean over the problems */
-    uint32_t tried, refused, wrong;
-} tune_result;
 
 /* Reads the file that is there, or begins an empty one. A file that is no tuning file is a fault: it is not overwritten.
  * *file needs tune_file_close whatever happens. */

@@ -43,9 +43,11 @@ bool tune_check_equal(const float *actual, const double *expected, size_t count,
 {
     const double unit = type == CLFD_TYPE_BF16 ? ldexp(1, -7) : type == CLFD_TYPE_F16 ? ldexp(1, -10) : 0;
 
-    for (size_t i = 0; i < count; i++)
-        if (!(fabs(actual[i] - expected[i]) <= TOLERANCE + unit * fabs(expected[i])) && !(actual[i] == expected[i]))
+    for (size_t i = 0; i < count; i++) {
+        const bool close = fabs(actual[i] - expected[i]) <= TOLERANCE + unit * fabs(expected[i]);
+        if (isinf(expected[i]) ? actual[i] != expected[i] : !close)
             return false;
+    }
     return true;
 }
 
