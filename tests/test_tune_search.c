@@ -72,7 +72,7 @@ static void set_up(void)
 
 static clfd_tuning find(const clfd_tuning *starts, size_t count, const tune_limits *limits)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     clfd_tuning best;
 
     best_cost = cost_of(&starts[0]);
@@ -123,6 +123,26 @@ START_TEST(another_start_of_another_family_may_win)
 }
 END_TEST
 
+START_TEST(a_number_of_few_values_is_changed_one_by_one)
+{
+    const clfd_tuning matrix = {.family = CLFD_FAMILY_MATRIX,
+                                .work_group = 128,
+                                .rows = 16,
+                                .slots = 4,
+                                .exchange = CLFD_EXCHANGE_PTX,
+                                .groups_per_unit = 2,
+                                .min_split = 256,
+                                .split_tile = 64};
+    clfd_tuning best;
+
+    goal = matrix;
+    goal.slots = 7;
+    goal.rows = 13;
+    best = find(&matrix, 1, &unlimited);
+    ck_assert_mem_eq(&best, &goal, sizeof best);
+}
+END_TEST
+
 START_TEST(limits_hold)
 {
     static const tune_limits few = {100, 5}, none = {100, 0}, no_round = {0, UINT32_MAX};
@@ -142,7 +162,7 @@ END_TEST
 
 START_TEST(a_judge_that_stops_ends_the_search_with_its_fault)
 {
-    tool_fault fault = {EXIT_CODE_OK, ""};
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
     clfd_tuning best;
 
     best_cost = cost_of(&start);
@@ -159,6 +179,7 @@ int main(void)
         the_best_row_is_found_from_below_and_above_and_at_the_ends,
         a_start_that_is_best_stays,
         another_start_of_another_family_may_win,
+        a_number_of_few_values_is_changed_one_by_one,
         limits_hold,
         a_judge_that_stops_ends_the_search_with_its_fault,
     };

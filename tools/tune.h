@@ -51,7 +51,8 @@ typedef struct tune_limits {
 } tune_limits;
 
 /* From starts[0], which is the best so far: lets the other starts challenge it; then changes one number of the best row
- * after the other, upwards and downwards, until two values in a row have lost, round by round within the limits or until a
+ * after the other, upwards and downwards, by factors of 2 and where it has few values one by one, until two values in a
+ * row have lost, round by round within the limits or until a
  * round changes nothing. No row challenges twice. *best is the winner. False where the judge stopped. */
 bool tune_search(const clfd_tuning *starts, size_t num_starts, const tune_limits *limits, const tune_judge *judge,
                  clfd_tuning *best, tool_fault *fault);

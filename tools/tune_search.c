@@ -37,24 +37,38 @@ static tune_verdict challenge(search *s, const clfd_tuning *row)
     return verdict;
 }
 
-/* The next value of a number: twice or half as much, and the ends of its range. False at an end. */
-static bool step(const clfd_field *field, bool up, uint32_t *value)
+/* How a number is changed: by factors of 2, or one by one where it has few values. */
+typedef enum stride { DOUBLE, HALVE, INCREASE, DECREASE, NUM_STRIDES } stride;
+#define FEW_VALUES 16u
+
+/* The next value of a number; a factor of 2 ends at the end of the range. False where there is none. */
+static bool step(const clfd_field *field, stride how, uint32_t *value)
 {
+    const bool few = !field->power_of_two && field->max - field->min < FEW_VALUES;
     const uint32_t from = *value;
 
-    if (up)
+    switch (how) {
+    case DOUBLE:
         *value = from == 0 ? 1 : from <= field->max / 2 ? 2 * from : field->power_of_two ? from : field->max;
-    else
+        break;
+    case HALVE:
         *value = from / 2 >= field->min ? from / 2 : field->power_of_two ? from : field->min;
+        break;
+    case INCREASE:
+        *value += few && from < field->max;
+        break;
+    default:
+        *value -= few && from > field->min;
+    }
     return *value != from;
 }
 
 /* Moves one number of the best row in one direction. */
-static bool walk(search *s, const clfd_field *field, bool up, bool *changed)
+static bool walk(search *s, const clfd_field *field, stride how, bool *changed)
 {
     uint32_t value = field->value;
 
-    for (int lost = 0; lost < PATIENCE && step(field, up, &value);) {
+    for (int lost = 0; lost < PATIENCE && step(field, how, &value);) {
         clfd_tuning row = s->best;
         char word[64];
         snprintf(word, sizeof word, "%s=%u", field->name, value);
@@ -74,8 +88,9 @@ static bool descend(search *s, bool *changed)
     clfd_field field;
 
     for (size_t i = 0; clfd_words_field(&s->best, i, &field); i++)
-        if (!walk(s, &field, true, changed) || !walk(s, &field, false, changed))
-            return false;
+        for (int how = 0; how < NUM_STRIDES; how++)
+            if (clfd_words_field(&s->best, i, &field) && !walk(s, &field, (stride)how, changed))
+                return false;
     return true;
 }
 
