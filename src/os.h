@@ -2,6 +2,7 @@
 #ifndef CLFD_OS_H
 #define CLFD_OS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +35,21 @@ static inline const char *clfd_environment(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* Where the user's own file `name` of clfd lies: in the folder of XDG's specification, %APPDATA% on Windows. False where
+ * the environment names no such folder, or the path has not less than `bytes` characters. */
+static inline bool clfd_config_path(const char *name, char *path, size_t bytes)
+{
+#if defined(_WIN32)
+    const char *const folder = clfd_environment("APPDATA"), *const between = "\\clfd\\";
+#else
+    const char *const config = clfd_environment("XDG_CONFIG_HOME");
+    const bool given = config != NULL && config[0] == '/'; /* a relative one is to be ignored */
+    const char *const folder = given ? config : clfd_environment("HOME");
+    const char *const between = given ? "/clfd/" : "/.config/clfd/";
+#endif
+    return folder != NULL && (size_t)snprintf(path, bytes, "%s%s%s", folder, between, name) < bytes;
 }
 
 /* No file that clfd reads is larger; what claims to be is none (a folder opens, too, and has any size). */

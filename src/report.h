@@ -23,6 +23,14 @@ clfd_status clfd_fail_cl(const clfd_logger *logger, clfd_status status, const ch
 /* A warning or a piece of information; returns nothing. */
 void clfd_note(const clfd_logger *logger, clfd_log_level level, const char *format, ...) CLFD_PRINTF(3, 4);
 
+/* The last error sentence, kept for a caller that goes on without what failed. */
+typedef struct clfd_sentence {
+    char text[CLFD_MESSAGE_BYTES];
+} clfd_sentence;
+
+/* A logger that keeps it, and lets everything else go. *sentence becomes empty. */
+clfd_logger clfd_keep_sentence(clfd_sentence *sentence);
+
 /* Runs an OpenCL call in a function that returns clfd_status and has a clean-up label `done` and a variable `status`. */
 #define CLFD_TRY_CL(logger, call, what)                                                                                \
     do {                                                                                                               \

@@ -27,6 +27,7 @@ static const struct {
     NAMED(CLFD_ERROR_DEVICE_UNSUPPORTED),
     NAMED(CLFD_ERROR_DEVICE_CONTEXT),
     NAMED(CLFD_ERROR_DISABLE_LIST),
+    NAMED(CLFD_ERROR_TUNING_FILE),
     NAMED(CLFD_ERROR_BATCH),
     NAMED(CLFD_ERROR_Q_LEN),
     NAMED(CLFD_ERROR_HEADS),
@@ -156,4 +157,16 @@ void clfd_note(const clfd_logger *logger, clfd_log_level level, const char *form
     va_start(arguments, format);
     say(logger, level, format, arguments);
     va_end(arguments);
+}
+
+static void keep(void *user, clfd_log_level level, const char *message)
+{
+    if (level == CLFD_LOG_ERROR)
+        snprintf(((clfd_sentence *)user)->text, CLFD_MESSAGE_BYTES, "%s", message);
+}
+
+clfd_logger clfd_keep_sentence(clfd_sentence *sentence)
+{
+    sentence->text[0] = '\0';
+    return (clfd_logger){keep, sentence};
 }

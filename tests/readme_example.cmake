@@ -25,6 +25,7 @@ add_executable(readme_example ${CMAKE_CURRENT_BINARY_DIR}/readme_example.c)
 set_target_properties(readme_example PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
 target_link_libraries(readme_example PRIVATE clfd::clfd clfd_warnings)
 add_test(NAME readme_example COMMAND readme_example)
+set_tests_properties(readme_example PROPERTIES ENVIRONMENT CLFD_TUNING=none)
 
 # Without the warnings that ask for prototypes and for a use of what is static.
 add_library(readme_functions OBJECT ${CMAKE_CURRENT_BINARY_DIR}/readme_functions.c)

@@ -47,6 +47,9 @@ START_TEST(every_number_lands_in_its_own_place)
     ck_assert_uint_eq(caps.local_mem_bytes, 49152);
     ck_assert_uint_eq(caps.cache_bytes, (uint64_t)5 << 32);
     ck_assert_str_eq(caps.driver, "580.1");
+    ck_assert_str_eq(caps.name, "Acme One");
+    ck_assert_str_eq(caps.vendor, "Acme");
+    ck_assert_str_eq(caps.architecture, "");
     ck_assert_str_eq(caps.build_options, "");
 }
 END_TEST
@@ -196,6 +199,7 @@ START_TEST(nvidia_gets_ptx_and_what_its_compute_capability_has)
     become_nvidia(9);
     caps = read_caps();
     ck_assert(caps.ptx && caps.fused_merge && caps.matrix && !caps.prefetch && !caps.sub_groups);
+    ck_assert_str_eq(caps.architecture, "sm_90");
     become_nvidia(7);
     caps = read_caps();
     ck_assert(caps.ptx && caps.fused_merge && !caps.matrix);

@@ -90,7 +90,6 @@ START_TEST(malformed_arguments_exit_2)
         const char *arguments, *fragment;
     } cases[] = {
         {"nonsense", "'nonsense' is no verb"},
-        {"tune", "not implemented yet"},
         {"cache", "not implemented yet"},
         {"devices --nonsense", "there is no option --nonsense"},
         {"devices word", "'word' is no option"},
@@ -121,6 +120,10 @@ START_TEST(malformed_arguments_exit_2)
         {"bench 'b1 hq8 d128 kv64 page=none'", "page=none is 'none'; it must be a whole number"},
         {"bench --repeats 19", "--repeats is 19"},
         {"bench --json --csv -", "cannot both go to standard output"},
+        {"tune --budget 0", "--budget is 0"},
+        {"tune --scope planet", "--scope is 'planet'; it must be one of device|architecture|vendor"},
+        {"tune --output /nonexistent/t.json b1 hq8 d128", "lacks kv"},
+        {"tune --output /nonexistent/t.json b1 hq8 d128 kv64 prefix=8", "prefix=8 is two problems at once"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -146,6 +149,7 @@ START_TEST(help_lists_every_option_of_a_verb)
          "--lse --expect --expect-lse --tolerance --status --json --device"},
         {"verify", "--problems --seed --start --max-programs --tuning --json --device"},
         {"bench", "--roofline-only --repeats --tuning --json --csv --device"},
+        {"tune", "--output --quick --budget --max-rows --again --scope --json --device"},
     };
     char options[512], line[64];
 
@@ -175,7 +179,8 @@ static const char *golden_inputs(const char *name, char text[LINE_BYTES])
 
 START_TEST(no_platform_is_a_sentence_from_every_verb)
 {
-    static const char *const verbs[] = {"devices", "devices --json", "verify --problems 1", "bench hq1 d8 kv9"};
+    static const char *const verbs[] = {"devices", "devices --json", "verify --problems 1", "bench hq1 d8 kv9",
+                                        "tune hq1 d8 kv9 --output /nonexistent/t.json"};
     char inputs[LINE_BYTES], arguments[LINE_BYTES + 8];
 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
@@ -190,7 +195,8 @@ END_TEST
 
 START_TEST(unknown_device_exits_1_and_names_the_candidates)
 {
-    static const char *const verbs[] = {"devices", "verify --problems 1", "bench hq1 d8 kv9"};
+    static const char *const verbs[] = {"devices", "verify --problems 1", "bench hq1 d8 kv9",
+                                        "tune hq1 d8 kv9 --output /nonexistent/t.json"};
 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         run("%s --device no-such-device", verbs[i]);
@@ -626,6 +632,110 @@ START_TEST(bench_writes_json_and_csv)
 }
 END_TEST
 
+/* The first row of the tuning file `name` of the folder; *whole is the caller's to delete. */
+static const cJSON *read_row(const char *name, cJSON **whole)
+{
+    char text[16384];
+
+    read_text(name, text, sizeof text);
+    *whole = cJSON_Parse(text);
+    const cJSON *const rows = cJSON_GetObjectItem(*whole, "rows");
+    ck_assert_int_ge(cJSON_GetArraySize(rows), 1);
+    return rows->child;
+}
+
+#define TUNED "b1 hq2 hkv1 d64 kv16384 f32"
+
+/* Interrupted or not, a second run goes on where the first one stopped. */
+START_TEST(tune_writes_its_file_class_by_class_and_continues)
+{
+    char before[16384], after[16384];
+    cJSON *whole;
+
+    run("tune " TUNED " --max-rows 1 --output %s/sub/t.json", folder);
+    expect_success();
+    ck_assert_str_eq(err, "");
+    const cJSON *const row = read_row("sub/t.json", &whole);
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(row, "ratio")), 2);
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(row, "measured"), "rows_tried")),
+                        2);
+    cJSON_Delete(whole);
+    read_text("sub/t.json", before, sizeof before);
+    run("tune " TUNED " b1 hq1 d64 kv256 f16 --max-rows 1 --output %s/sub/t.json", folder);
+    expect_success();
+    ck_assert_ptr_nonnull(strstr(out, "f32 d64 ratio 2            in the file already"));
+    read_text("sub/t.json", after, sizeof after);
+    /* All but the end of the array is as it was. */
+    ck_assert_int_eq(strncmp(before, after, strlen(before) - 8), 0);
+    ck_assert_uint_gt(strlen(after), strlen(before) + 100);
+    run("tune " TUNED " --again --json --max-rows 0 --output %s/sub/t.json", folder);
+    expect_success();
+    whole = cJSON_Parse(out);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(whole, "rows")), 1);
+    cJSON_Delete(whole);
+    snprintf(before, sizeof before, "rm -r %s/sub", folder);
+    ck_assert_int_eq(system(before), 0);
+}
+END_TEST
+
+START_TEST(tune_writes_where_the_library_reads)
+{
+    char environment[256], line[256];
+    cJSON *whole;
+
+    snprintf(environment, sizeof environment, "CLFD_TUNING=%s/named.json", folder);
+    run_in(environment, "tune " TUNED " --max-rows 0");
+    expect_success();
+    read_row("named.json", &whole);
+    cJSON_Delete(whole);
+    run_in(environment, "devices --device no-such-device");
+    expect(1, "no-such-device");
+    snprintf(environment, sizeof environment, "CLFD_TUNING= XDG_CONFIG_HOME=%s", folder);
+    run_in(environment, "tune " TUNED " --max-rows 0");
+    expect_success();
+    read_row("clfd/tuning.json", &whole);
+    cJSON_Delete(whole);
+    snprintf(line, sizeof line, "rm -r %s/clfd", folder);
+    ck_assert_int_eq(system(line), 0);
+    test_folder_write(folder, "named.json", "{\"mine\": 1}");
+    snprintf(environment, sizeof environment, "CLFD_TUNING=%s/named.json", folder);
+    run_in(environment, "tune " TUNED);
+    expect(1, "named.json is no tuning file");
+    run_in(environment, "bench hq1 d8 kv9");
+    expect(1, "named.json is no tuning file");
+}
+END_TEST
+
+/* Kernels with a fault, through CLFD_KERNEL_DIR: one whose plain form does nothing, and is fast; then all of them. */
+START_TEST(tune_takes_no_row_that_computes_wrong_results)
+{
+    static const char *const faults[] = {
+        "s/    float8 sum = 0.0f;/    if (HEAD_DIM > 0) return; &/' %s/decode_vector.cl",
+        "s/m + log(l);/m + log(l) + 0.001f;/' %s/state.cl"};
+    char environment[LINE_BYTES], line[LINE_BYTES], edit[256];
+    cJSON *whole;
+
+    snprintf(environment, sizeof environment, "CLFD_KERNEL_DIR=%s", folder);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(edit, sizeof edit, faults[i], folder);
+        snprintf(line, sizeof line, "cp %s/*.cl %s/*.h %s/ && sed -i '%s", TEST_KERNEL_DIR, TEST_KERNEL_DIR, folder,
+                 edit);
+        ck_assert_int_eq(system(line), 0);
+        snprintf(line, sizeof line, "tune " TUNED " --max-rows 1 --output %s/t%zu.json", folder, i);
+        run_in(environment, line);
+        if (i == 0)
+            expect_success();
+    }
+    expect(1, "gives right results");
+    ck_assert(!file_exists("t1.json"));
+    const cJSON *const row = read_row("t0.json", &whole);
+    ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(row, "tuning")), "");
+    ck_assert_double_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(row, "measured"), "rows_wrong")),
+                        1);
+    cJSON_Delete(whole);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -650,6 +760,9 @@ int main(void)
         verify_passes_and_reports_every_feature,
         verify_fails_on_a_wrong_kernel_and_prints_the_command_that_repeats_it,
         bench_writes_json_and_csv,
+        tune_writes_its_file_class_by_class_and_continues,
+        tune_writes_where_the_library_reads,
+        tune_takes_no_row_that_computes_wrong_results,
     };
 
     /* The program is a process of its own: it finds the tests' device through the environment. */

@@ -2,6 +2,7 @@
 #include "plan/words.h"
 #include "support/log.h"
 #include "support/suite.h"
+#include <stdio.h>
 #include <string.h>
 
 static const clfd_tuning lanes_row = {.family = CLFD_FAMILY_LANES,
@@ -85,12 +86,30 @@ START_TEST(a_family_or_an_exchange_that_there_is_not_is_refused)
 }
 END_TEST
 
+START_TEST(the_fields_of_a_row_are_those_that_it_prints)
+{
+    char text[256], word[64];
+    clfd_field field;
+    size_t count = 0, used = 0;
+
+    clfd_tuning_print(&lanes_row, text, sizeof text);
+    for (; clfd_words_field(&lanes_row, count, &field); count++) {
+        snprintf(word, sizeof word, "%s=%u ", field.name, field.value);
+        EXPECT(strncmp(text + used, word, strlen(word)) == 0, "\"%s\" lacks \"%s\" at %zu", text, word, used);
+        EXPECT(field.min <= field.value && field.value <= field.max, "%s is no possible value", word);
+        used += strlen(word);
+    }
+    ck_assert_str_eq(text + used, "exchange=ptx");
+    ck_assert_uint_gt(count, 5);
+    ck_assert(!clfd_words_field(&lanes_row, count + 1, &field));
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        printed_words_applied_to_another_row_give_the_row,
-        a_wish_is_said_or_implied_by_a_key_of_one_family,
-        a_word_that_is_none_is_refused_by_name,
+        the_fields_of_a_row_are_those_that_it_prints,         printed_words_applied_to_another_row_give_the_row,
+        a_wish_is_said_or_implied_by_a_key_of_one_family,     a_word_that_is_none_is_refused_by_name,
         a_family_or_an_exchange_that_there_is_not_is_refused,
     };
 

@@ -1,4 +1,4 @@
-/* clfd - lists devices, runs, verifies and measures decode attention from the command line. */
+/* clfd - lists devices, runs, verifies, measures and tunes decode attention from the command line. */
 #include "command.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct verb {
     {"run", command_run, "compute one attention over .npy files"},
     {"verify", command_verify, "compare random problems on a device with the double-precision reference"},
     {"bench", command_bench, "measure problems against a plain read of the same bytes"},
-    {"tune", command_later, "(not implemented yet)"},
+    {"tune", command_tune, "search for faster tuning rows on a device"},
     {"cache", command_later, "(not implemented yet)"},
 };
 
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     }
     verb = find_verb(argv[1]);
     if (verb == NULL) {
-        fprintf(stderr, "clfd: '%s' is no verb; it must be one of devices, run, verify, bench\n", argv[1]);
+        fprintf(stderr, "clfd: '%s' is no verb; it must be one of devices, run, verify, bench, tune\n", argv[1]);
         return EXIT_CODE_USAGE;
     }
     if (verb->command(argc - 2, argv + 2, &fault)) {

@@ -2,6 +2,7 @@
 #include "bench.h"
 #include "command.h"
 #include "options.h"
+#include "problem_list.h"
 #include "system.h"
 #include <stdlib.h>
 #include <string.h>
@@ -55,53 +56,12 @@ static const struct {
 
 #define NUM_DEFAULTS (sizeof default_problems / sizeof default_problems[0])
 
-typedef struct problem_list {
-    bench_problem *problems; /* malloc'ed */
-    size_t count;
-} problem_list;
-
-static bool add_problem(problem_list *list, const char *text, tool_fault *fault)
-{
-    bench_problem *longer = realloc(list->problems, (list->count + 1) * sizeof longer[0]);
-
-    if (longer == NULL)
-        return fault_failed(fault, "no memory for %zu problems", list->count + 1);
-    list->problems = longer;
-    return problem_parse(text, &list->problems[list->count++], fault);
-}
-
-/* The word `b16`. */
-static bool starts_problem(const char *word) { return word[0] == 'b' && word[1] >= '0' && word[1] <= '9'; }
-
-/* Arguments with blanks are problems; the words between them are joined, each run up to the next b. */
-static bool parse_problems(const option_words *words, problem_list *list, tool_fault *fault)
-{
-    char text[1024];
-
-    for (size_t i = 0; i < words->count;) {
-        size_t used = 0;
-        if (strpbrk(words->words[i], " \t") != NULL) {
-            if (!add_problem(list, words->words[i++], fault))
-                return false;
-            continue;
-        }
-        do {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s ", words->words[i++]);
-            if (used >= sizeof text)
-                return fault_usage(fault, "a problem is longer than %zu characters", sizeof text - 1);
-        } while (i < words->count && strpbrk(words->words[i], " \t") == NULL && !starts_problem(words->words[i]));
-        if (!add_problem(list, text, fault))
-            return false;
-    }
-    return true;
-}
-
 static bool use_defaults(const clfd_device_info *device, problem_list *list, tool_fault *fault)
 {
     const bool gpu = (device->type & CL_DEVICE_TYPE_GPU) != 0;
 
     for (size_t i = 0; i < NUM_DEFAULTS; i++)
-        if ((gpu || !default_problems[i].gpu) && !add_problem(list, default_problems[i].text, fault))
+        if ((gpu || !default_problems[i].gpu) && !problem_list_add(list, default_problems[i].text, fault))
             return false;
     return true;
 }
@@ -161,7 +121,7 @@ static bool bench(const struct values *values, const option_words *words, tool_f
 
     if (values->json && is_stdout(values->csv))
         return fault_usage(fault, "--json and --csv cannot both go to standard output");
-    if (!parse_problems(words, &list, fault) || !bench_open(&device, values->device, fault) ||
+    if (!problem_list_parse(words, &list, fault) || !bench_open(&device, values->device, fault) ||
         (list.count == 0 && !use_defaults(&device.session.device, &list, fault)))
         goto done;
     results = calloc(list.count, sizeof results[0]);

@@ -9,5 +9,6 @@ bool command_devices(int argc, char **argv, tool_fault *fault);
 bool command_run(int argc, char **argv, tool_fault *fault);
 bool command_verify(int argc, char **argv, tool_fault *fault);
 bool command_bench(int argc, char **argv, tool_fault *fault);
+bool command_tune(int argc, char **argv, tool_fault *fault);
 
 #endif

@@ -1,8 +1,11 @@
 #include "system.h"
+#include "os.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
-#include <errno.h>
 #include <io.h>
 #include <windows.h>
 
@@ -43,9 +46,15 @@ bool system_replace(const char *from, const char *to)
     errno = EACCES;
     return false;
 }
+
+void system_set_variable(const char *name, const char *value) { _putenv_s(name, value); }
+
+static bool make_folder(const char *path)
+{
+    return CreateDirectoryA(path, NULL) || GetLastError() == ERROR_ALREADY_EXISTS;
+}
 #else
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,4 +106,26 @@ bool system_same_place(const char *a, const char *b)
 }
 
 bool system_replace(const char *from, const char *to) { return rename(from, to) == 0; }
+
+void system_set_variable(const char *name, const char *value) { setenv(name, value, 1); }
+
+static bool make_folder(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
 #endif
+
+bool system_make_folders(const char *path, tool_fault *fault)
+{
+    const size_t length = strlen(path);
+    char *const folder = malloc(length + 1);
+    bool good = folder != NULL || fault_failed(fault, "no memory for the path %s", path);
+
+    for (size_t i = 1; i < length && good; i++) {
+        if (path[i] != '/' && path[i] != CLFD_PATH_SEPARATOR)
+            continue;
+        memcpy(folder, path, i);
+        folder[i] = '\0';
+        if (!make_folder(folder) && !system_is_folder(folder))
+            good = fault_failed(fault, "cannot create the folder %s: %s", folder, strerror(errno));
+    }
+    free(folder);
+    return good;
+}

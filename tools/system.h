@@ -2,6 +2,7 @@
 #ifndef TOOLS_SYSTEM_H
 #define TOOLS_SYSTEM_H
 
+#include "fault.h"
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -19,6 +20,12 @@ bool system_is_folder(const char *path);
 
 /* Two paths name one place: the same name in the same folder. */
 bool system_same_place(const char *a, const char *b);
+
+/* Creates the folders that a path of a file lies in. False, with a sentence, where that does not work. */
+bool system_make_folders(const char *path, tool_fault *fault);
+
+/* Sets a variable of this process's environment. */
+void system_set_variable(const char *name, const char *value);
 
 /* Renames `from` to `to`, replacing it. Sets errno on failure. */
 bool system_replace(const char *from, const char *to);

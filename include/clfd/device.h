@@ -79,10 +79,14 @@ typedef struct clfd_context_options {
  *
  * options may be NULL. Environment, read here and nowhere later: CLFD_DISABLE, a comma-separated list of upgrades that
  * must not be used (subgroups, shuffle, ptx, matrix, fused_merge, prefetch, fp16); CLFD_KERNEL_DIR, a folder that
- * kernel sources are read from instead of the embedded ones.
+ * kernel sources are read from instead of the embedded ones; CLFD_TUNING, a file of tuning rows that `clfd tune` wrote,
+ * tried before the shipped ones. Without CLFD_TUNING the user's own file is read where there is one:
+ * $XDG_CONFIG_HOME/clfd/tuning.json, else ~/.config/clfd/tuning.json; empty or "none" means no file. A row that breaks a
+ * rule is skipped with a warning, and so is a user's own file that cannot be read.
  *
  * CLFD_ERROR_DEVICE_CONTEXT: the device is not in the context. CLFD_ERROR_DEVICE_UNSUPPORTED: no infinity and NaN in
- * fp32, no 64-bit integers, no online compiler, or OpenCL below 1.2. CLFD_ERROR_DISABLE_LIST. Thread-safe. */
+ * fp32, no 64-bit integers, no online compiler, or OpenCL below 1.2. CLFD_ERROR_DISABLE_LIST. CLFD_ERROR_TUNING_FILE:
+ * CLFD_TUNING names a file that is missing, or none that clfd can read. Thread-safe. */
 CLFD_API clfd_status clfd_context_create(cl_context context, cl_device_id device, const clfd_context_options *options,
                                          clfd_context **created);
 

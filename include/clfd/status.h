@@ -48,6 +48,7 @@ enum {
     CLFD_ERROR_DEVICE_UNSUPPORTED = CLFD_ERROR_BASE - 104, /* the device lacks what every clfd kernel needs */
     CLFD_ERROR_DEVICE_CONTEXT = CLFD_ERROR_BASE - 105,     /* the device is not in the cl_context */
     CLFD_ERROR_DISABLE_LIST = CLFD_ERROR_BASE - 106,       /* CLFD_DISABLE names no known upgrade */
+    CLFD_ERROR_TUNING_FILE = CLFD_ERROR_BASE - 107, /* CLFD_TUNING names a file that is missing or no tuning file */
 
     /* The attention or merge descriptor. */
     CLFD_ERROR_BATCH = CLFD_ERROR_BASE - 200,      /* max_batch out of range */

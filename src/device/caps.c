@@ -1,4 +1,5 @@
 #include "device/caps.h"
+#include "device/architecture.h"
 #include "device/query.h"
 #include "device/quirks.h"
 #include "device/text.h"
@@ -10,6 +11,7 @@
 /* Of OpenCL 3.0 and of NVIDIA's extension; the headers show the first only to those who target 3.0. */
 #define DEVICE_OPENCL_C_FEATURES 0x106F
 #define DEVICE_COMPUTE_CAPABILITY_MAJOR 0x4000
+#define DEVICE_COMPUTE_CAPABILITY_MINOR 0x4001
 typedef struct c_feature {
     cl_uint version;
     char name[64];
@@ -28,6 +30,11 @@ static const clfd_query numbers[] = {
     CLFD_QUERY(clfd_caps, cache_bytes, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
     CLFD_QUERY(clfd_caps, compiler, CL_DEVICE_COMPILER_AVAILABLE),
     CLFD_QUERY(clfd_caps, little_endian, CL_DEVICE_ENDIAN_LITTLE),
+};
+
+static const clfd_query names[] = {
+    CLFD_QUERY(clfd_caps, driver, CL_DRIVER_VERSION),
+    CLFD_QUERY(clfd_caps, name, CL_DEVICE_NAME),
 };
 
 /* What the device says of itself and nothing after this file needs to know. */
@@ -154,20 +161,28 @@ static bool has_c_feature(cl_device_id device, const char *name)
     return found;
 }
 
-static uint32_t compute_capability(cl_device_id device, const char *extensions)
+/* A number of NVIDIA's extension; 0 where there is none. */
+static uint32_t read_attribute(cl_device_id device, const char *extensions, cl_device_info what, const char *call)
 {
-    uint64_t major = 0;
+    uint64_t value = 0;
 
     if (clfd_text_has_word(extensions, CLFD_NVIDIA_ATTRIBUTES))
-        clfd_query_number(device, CLFD_DEVICE_QUERY(DEVICE_COMPUTE_CAPABILITY_MAJOR), &major, NULL);
-    return (uint32_t)major;
+        clfd_query_number(device, what, call, &value, NULL);
+    return (uint32_t)value;
 }
 
 static void read_upgrades(cl_device_id device, const self_portrait *portrait, clfd_caps *caps,
                           const clfd_logger *logger)
 {
-    const clfd_identity identity = {caps->type, portrait->platform, portrait->vendor, portrait->extensions,
-                                    compute_capability(device, portrait->extensions)};
+    const char *const extensions = portrait->extensions;
+    const clfd_identity identity = {
+        .type = caps->type,
+        .platform = portrait->platform,
+        .vendor = portrait->vendor,
+        .extensions = extensions,
+        .compute_capability = read_attribute(device, extensions, CLFD_DEVICE_QUERY(DEVICE_COMPUTE_CAPABILITY_MAJOR)),
+        .compute_minor = read_attribute(device, extensions, CLFD_DEVICE_QUERY(DEVICE_COMPUTE_CAPABILITY_MINOR)),
+    };
 
     caps->opencl_12 = is_version(portrait->version, 1, 2) && is_version(portrait->c_version, 1, 2);
     caps->int64 =
@@ -178,6 +193,8 @@ static void read_upgrades(cl_device_id device, const self_portrait *portrait, cl
     /* Without sub-groups it falls in clfd_caps_disable, like all that stands on something else. */
     caps->shuffle = clfd_text_has_word(portrait->extensions, "cl_khr_subgroup_shuffle");
     clfd_quirks_apply(&identity, caps, logger);
+    snprintf(caps->vendor, sizeof caps->vendor, "%s", portrait->vendor);
+    clfd_architecture_name(&identity, caps->float_width, caps->architecture);
 }
 
 clfd_status clfd_caps_read(cl_device_id device, const char *disable, clfd_caps *caps, const clfd_logger *logger)
@@ -187,7 +204,7 @@ clfd_status clfd_caps_read(cl_device_id device, const char *disable, clfd_caps *
     clfd_status status = read_numbers(device, &read, logger);
 
     if (status == CLFD_SUCCESS)
-        status = clfd_query_text(device, CLFD_DEVICE_QUERY(CL_DRIVER_VERSION), read.driver, sizeof read.driver, logger);
+        status = clfd_query_texts(device, names, CLFD_COUNT(names), &read, logger);
     if (status == CLFD_SUCCESS)
         status = read_portrait(device, &portrait, logger);
     if (status == CLFD_SUCCESS) {

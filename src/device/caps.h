@@ -1,4 +1,5 @@
-/* caps.h - what a device can do, read once. Everything after this layer sees numbers and flags, never a vendor. */
+/* caps.h - what a device can do, read once. Everything after this layer sees numbers and flags, never a
+ * vendor; the names are for tuning rows alone. */
 #ifndef CLFD_CAPS_H
 #define CLFD_CAPS_H
 
@@ -26,6 +27,7 @@ typedef struct clfd_caps {
     bool buffers_over_4g;    /* buffers above 4 GiB need build_options' help */
     char build_options[128]; /* added to every build, from the quirks table; "" mostly */
     char driver[128];
+    char name[256], vendor[128], architecture[32]; /* what tuning rows are found by, and nothing else */
 } clfd_caps;
 
 /* Reads the capabilities of a device and applies quirks and `disable` (the text of CLFD_DISABLE, or NULL).

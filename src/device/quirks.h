@@ -1,5 +1,5 @@
 /* quirks.h - what no query tells: the table of devices that can more, or need more, than they say. The only home of
- * vendor names and of their reasons. Pure functions. */
+ * vendor names, beside architecture.c, and of their reasons. Pure functions. */
 #ifndef CLFD_QUIRKS_H
 #define CLFD_QUIRKS_H
 
@@ -15,6 +15,7 @@ typedef struct clfd_identity {
     const char *vendor;          /* CL_DEVICE_VENDOR */
     const char *extensions;      /* CL_DEVICE_EXTENSIONS */
     uint32_t compute_capability; /* the major number of NVIDIA's; 0 where there is none */
+    uint32_t compute_minor;      /* and the minor one */
 } clfd_identity;
 
 /* Turns on in *caps what the table grants this device, and appends its build options; says so at level INFO. */

@@ -6,7 +6,6 @@
 #define MAX_Q_LEN 16u
 #define MAX_HEADS 65536u
 #define MIN_HEAD_DIM 8u
-#define MAX_HEAD_DIM 576u
 #define HEAD_DIM_STEP 8u
 #define MAX_BATCH (1u << 24)
 #define MAX_SPLITS (1u << 20)
@@ -34,9 +33,10 @@ static clfd_status complete_shape(clfd_attention *a, const clfd_logger *logger)
                          a->num_q_heads, a->num_kv_heads);
     const uint32_t dims[2] = {a->head_dim, a->head_dim_v};
     for (int i = 0; i < 2; i++)
-        if (dims[i] < MIN_HEAD_DIM || dims[i] > MAX_HEAD_DIM || dims[i] % HEAD_DIM_STEP != 0)
+        if (dims[i] < MIN_HEAD_DIM || dims[i] > CLFD_MAX_HEAD_DIM || dims[i] % HEAD_DIM_STEP != 0)
             return clfd_fail(logger, CLFD_ERROR_HEAD_DIM, "%s is %u; it must be a multiple of %u from %u to %u",
-                             i == 0 ? "head_dim" : "head_dim_v", dims[i], HEAD_DIM_STEP, MIN_HEAD_DIM, MAX_HEAD_DIM);
+                             i == 0 ? "head_dim" : "head_dim_v", dims[i], HEAD_DIM_STEP, MIN_HEAD_DIM,
+                             CLFD_MAX_HEAD_DIM);
     if (a->max_kv_len == 0 || a->max_kv_len > CLFD_MAX_INT32)
         return clfd_fail(logger, CLFD_ERROR_KV_LEN, "max_kv_len is %u; it must be 1 to %u", a->max_kv_len,
                          CLFD_MAX_INT32);
@@ -142,9 +142,9 @@ clfd_status clfd_complete_merge(const clfd_merge *given, clfd_merge *complete, c
     if (m.num_states > MAX_SPLITS)
         return clfd_fail(logger, CLFD_ERROR_NUM_STATES, "num_states is %u; it must be 1 to %u", m.num_states,
                          MAX_SPLITS);
-    if (m.head_dim_v < MIN_HEAD_DIM || m.head_dim_v > MAX_HEAD_DIM || m.head_dim_v % HEAD_DIM_STEP != 0)
+    if (m.head_dim_v < MIN_HEAD_DIM || m.head_dim_v > CLFD_MAX_HEAD_DIM || m.head_dim_v % HEAD_DIM_STEP != 0)
         return clfd_fail(logger, CLFD_ERROR_HEAD_DIM, "head_dim_v is %u; it must be a multiple of %u from %u to %u",
-                         m.head_dim_v, HEAD_DIM_STEP, MIN_HEAD_DIM, MAX_HEAD_DIM);
+                         m.head_dim_v, HEAD_DIM_STEP, MIN_HEAD_DIM, CLFD_MAX_HEAD_DIM);
     if (m.partial != CLFD_PARTIAL_LSE && m.partial != CLFD_PARTIAL_MLO)
         return clfd_fail(logger, CLFD_ERROR_PARTIAL_FORMAT, "partial is %d; it must be a clfd_partial", (int)m.partial);
     if (!clfd_type_is_plain(m.out_type))

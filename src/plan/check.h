@@ -7,6 +7,8 @@
 #include <clfd/attention.h>
 #include <clfd/state.h>
 
+#define CLFD_MAX_HEAD_DIM 576u
+
 /* Validates a caller's descriptor and fills in every default, so that nothing after this asks what 0 means: scale is
  * resolved, strides are numbers (CLFD_STRIDE_BROADCAST has become 0), COUNT with size 0 has become AUTO; an absent bias,
  * mask, paging or scale tensor leaves its fields 0. The scales of fp8 have one group, the head dim; those of v_from_k are

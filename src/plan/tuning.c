@@ -200,8 +200,7 @@ static clfd_status override_row(const clfd_caps *caps, const clfd_attention *att
     return CLFD_SUCCESS;
 }
 
-/* Rows of the table for several dims may agree; what a compiler refused once is not built again. */
-static bool has_row(const clfd_tuning *rows, size_t count, const clfd_tuning *row)
+bool clfd_tuning_listed(const clfd_tuning *rows, size_t count, const clfd_tuning *row)
 {
     for (size_t i = 0; i < count; i++)
         if (memcmp(&rows[i], row, sizeof *row) == 0)
@@ -223,7 +222,7 @@ clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *
         const clfd_tuning fitted = fit_row(caps, attention, &row->tuning);
         if ((row->type & caps->type) != 0 && exchange_available(caps, row->exchange) &&
             row_serves(row, attention, block_rows(attention)) && refusal(caps, attention, &fitted) == NULL &&
-            !has_row(rows, *count, &fitted))
+            !clfd_tuning_listed(rows, *count, &fitted))
             rows[(*count)++] = fitted;
     }
     return CLFD_SUCCESS;

@@ -48,6 +48,9 @@ typedef struct clfd_tuning {
 clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *attention,
                                    clfd_tuning rows[CLFD_MAX_CANDIDATES], size_t *count, const clfd_logger *logger);
 
+/* Whether a row is among others. Rows for several dims may agree; what a compiler refused once is not built again. */
+bool clfd_tuning_listed(const clfd_tuning *rows, size_t count, const clfd_tuning *row);
+
 /* "decode_vector", "decode_lanes", "decode_matrix": name of the family, of its file in cl/ and of its kernel. */
 const char *clfd_family_name(clfd_family family);
 

@@ -69,6 +69,20 @@ static void set_field(clfd_tuning *tuning, const struct field *field, uint32_t v
     memcpy((char *)tuning + field->offset, &value, sizeof value);
 }
 
+bool clfd_words_field(const clfd_tuning *tuning, size_t index, clfd_field *field)
+{
+    for (size_t i = 0; i < NUM_FIELDS; i++)
+        if ((fields[i].families >> tuning->family & 1u) != 0 && index-- == 0) {
+            *field = (clfd_field){.name = fields[i].name,
+                                  .min = fields[i].min,
+                                  .max = fields[i].max,
+                                  .power_of_two = fields[i].power_of_two,
+                                  .value = get_field(tuning, &fields[i])};
+            return true;
+        }
+    return false;
+}
+
 const char *clfd_family_name(clfd_family family) { return family_names[family]; }
 
 int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes)

@@ -7,6 +7,17 @@
 /* "key=value ..." of the row. Returns what snprintf would. */
 int clfd_tuning_print(const clfd_tuning *tuning, char *text, size_t bytes);
 
+/* A number of a row, and the values that a kernel can be built with: what a tuner sweeps. */
+typedef struct clfd_field {
+    const char *name; /* the key of its word */
+    uint32_t min, max;
+    bool power_of_two;
+    uint32_t value; /* in the row */
+} clfd_field;
+
+/* Number `index` of those that the row's family has, in the order of printing. False behind the last. */
+bool clfd_words_field(const clfd_tuning *tuning, size_t index, clfd_field *field);
+
 /* What an override asks for by family= and exchange=, or by a key that only one family has, and what chooses the row
  * that its other words change; -1 where it does not say. */
 typedef struct clfd_wish {

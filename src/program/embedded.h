@@ -1,4 +1,4 @@
-/* embedded.h - the kernel sources as the build embeds them. */
+/* embedded.h - the kernel sources and the shipped tuning rows as the build embeds them. */
 #ifndef CLFD_EMBEDDED_H
 #define CLFD_EMBEDDED_H
 
@@ -12,5 +12,6 @@ struct clfd_embedded {
 
 /* Ends with a NULL name. */
 extern const struct clfd_embedded clfd_kernels[];
+extern const struct clfd_embedded clfd_shipped[]; /* tuning_shipped.json alone */
 
 #endif

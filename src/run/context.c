@@ -1,6 +1,7 @@
 #include "run/context.h"
 #include "device/select.h"
 #include "run/devices.h"
+#include "run/tuning_files.h"
 #include "struct_size.h"
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,8 @@ static clfd_status fill(clfd_context *made, cl_context context, cl_device_id dev
         return clfd_fail(logger, CLFD_ERROR_DEVICE_UNSUPPORTED, "clfd cannot use the device: %s", unsupported);
     if (folder != NULL && (made->kernel_folder = copy_text(folder)) == NULL)
         return clfd_fail(logger, CLFD_ERROR_HOST_MEMORY, "no memory for CLFD_KERNEL_DIR, \"%s\"", folder);
+    if ((status = clfd_tuning_files_read(&made->tuning, logger)) != CLFD_SUCCESS)
+        return status;
     made->cl = context;
     made->device = device;
     made->logger = *logger;
@@ -87,6 +90,7 @@ clfd_status clfd_context_create(cl_context context, cl_device_id device, const c
     *created = made;
     return CLFD_SUCCESS;
 failed:
+    clfd_tuning_files_free(&made->tuning);
     free(made->kernel_folder);
     free(made);
     return status;
@@ -104,6 +108,7 @@ void clfd_context_release(clfd_context *context)
         return;
     clfd_cache_clear(&context->programs);
     clReleaseContext(context->cl);
+    clfd_tuning_files_free(&context->tuning);
     free(context->kernel_folder);
     free(context);
 }

@@ -3,6 +3,7 @@
 #define CLFD_CONTEXT_H
 
 #include "device/caps.h"
+#include "plan/lookup.h"
 #include "program/program.h"
 #include <stdatomic.h>
 
@@ -12,7 +13,8 @@ struct clfd_context {
     cl_device_id device;
     clfd_caps caps;
     clfd_logger logger;
-    char *kernel_folder; /* CLFD_KERNEL_DIR, or NULL */
+    char *kernel_folder;      /* CLFD_KERNEL_DIR, or NULL */
+    clfd_tuning_files tuning; /* the shipped rows, and the user's */
     clfd_program_cache programs;
 };
 

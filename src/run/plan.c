@@ -39,12 +39,13 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
 static clfd_status fill(clfd_plan *plan, const clfd_attention *given)
 {
     const clfd_logger *const logger = &plan->context->logger;
-    clfd_tuning rows[CLFD_MAX_CANDIDATES];
+    clfd_tuning rows[CLFD_MAX_LOOKUP];
     size_t count = 0;
     clfd_status status = clfd_complete_attention(given, &plan->attention, logger);
 
     if (status != CLFD_SUCCESS ||
-        (status = clfd_tuning_candidates(&plan->context->caps, &plan->attention, rows, &count, logger)) != CLFD_SUCCESS)
+        (status = clfd_tuning_lookup(&plan->context->caps, &plan->attention, &plan->context->tuning, rows, &count,
+                                     logger)) != CLFD_SUCCESS)
         return status;
     plan->attention.tuning = NULL; /* the caller's string; not ours to keep */
     status = CLFD_ERROR_NO_KERNEL;

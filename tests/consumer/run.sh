@@ -8,6 +8,7 @@ build=${1-"$here/../../build/release"}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
+export CLFD_TUNING=none # not what somebody tuned here
 
 # Runs a command and shows what it said only where it fails.
 quietly() {

@@ -26,6 +26,6 @@ function(clfd_embed output symbol)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DSYMBOL=${symbol} "-DFILES=${files}" -P ${CLFD_EMBED_SCRIPT}
     DEPENDS ${files} ${CLFD_EMBED_SCRIPT}
-    COMMENT "Embedding the kernels"
+    COMMENT "Embedding ${symbol}"
     VERBATIM)
 endfunction()
