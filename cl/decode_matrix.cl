@@ -28,11 +28,12 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     int left = item->end - item->begin - at->warp * TILE; /* tokens from the warp's tile to the end */
     matrix_ring ring;
     matrix_queries queries;
-    matrix_scales scales, next_scales;
+    matrix_scales scales;
+    matrix_loaded loaded; /* a tile ahead */
 
     matrix_open_ring(args, in, item, at, left, &ring);
     matrix_load_queries(q, args, in, item, at, &queries);
-    matrix_load_scales(args, in, at, &ring, left, &next_scales);
+    matrix_load_scales(args, in, at, &ring, left, &loaded);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
     for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {
         uint4 keys[K_STEPS], values[V_STEPS];
@@ -40,8 +41,8 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
 
         if (MATRIX_SKIPS(left))
             break;
-        scales = next_scales;
-        matrix_load_scales(args, in, at, &ring, left - item->stride, &next_scales);
+        matrix_share_scales(at, &loaded, &scales);
+        matrix_load_scales(args, in, at, &ring, left - item->stride, &loaded);
         matrix_load_keys(at, matrix_take_slot(&ring), keys, &scales);
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
         matrix_dot(at, &queries, keys, &scales, scores);

@@ -23,30 +23,48 @@ typedef struct matrix_scales {
     float k[2][K_UNIT_SCALES], v[2][V_UNIT_SCALES]; /* of tokens row and row + 8 */
 } matrix_scales;
 
-/* The scales of the tile that is `left` tokens before the end, of formats that have them in tensors of their own; past the
- * end those of the last token. */
+/* Scales that lie in tensors of their own, as they are loaded: lanes 0 to 15 have those of K of a tile's tokens, lanes 16
+ * to 31 those of V. */
+#define K_LOADED_SCALES (K_SCALE == SCALE_GROUP ? K_UNIT_SCALES : 0)
+#define V_LOADED_SCALES (V_SCALE == SCALE_GROUP ? V_UNIT_SCALES : 0)
+#define LOADED_SCALES (K_LOADED_SCALES > V_LOADED_SCALES ? K_LOADED_SCALES : V_LOADED_SCALES)
+
+typedef struct matrix_loaded {
+    float scales[LOADED_SCALES > 0 ? LOADED_SCALES : 1];
+} matrix_loaded;
+
+/* Those of the tile that is `left` tokens before the end; past it those of the last token. */
 MATRIX_INLINE void matrix_load_scales(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                      const matrix_ring *ring, int left, matrix_scales *scales)
+                                      const matrix_ring *ring, int left, matrix_loaded *loaded)
 {
 #if K_SCALE == SCALE_GROUP || V_SCALE == SCALE_GROUP
     if (left <= 0)
         return;
+    const kv_place place = decode_find_key(args, in, &ring->cache, ring->end - left + min(at->lane & 15, left - 1));
+    if (at->lane < 16) {
 #pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < 2; i++) {
-        const kv_place place =
-            decode_find_key(args, in, &ring->cache, ring->end - left + min(at->row + 8 * i, left - 1));
-#if K_SCALE == SCALE_GROUP
+        for (int u = 0; u < K_LOADED_SCALES; u++)
+            loaded->scales[u] = kv_key_scale(args, in, &ring->cache, place, ring->cache.k, 32 * u);
+    } else {
 #pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_UNIT_SCALES; u++)
-            scales->k[i][u] = kv_key_scale(args, in, &ring->cache, place, ring->cache.k, 32 * u);
-#endif
-#if V_SCALE == SCALE_GROUP
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_UNIT_SCALES; u++)
-            scales->v[i][u] = kv_value_scale(args, in, &ring->cache, place, ring->cache.v, 32 * u);
-#endif
+        for (int u = 0; u < V_LOADED_SCALES; u++)
+            loaded->scales[u] = kv_value_scale(args, in, &ring->cache, place, ring->cache.v, 32 * u);
     }
 #endif
+}
+
+/* Gives every lane those of its tokens. */
+MATRIX_INLINE void matrix_share_scales(const matrix_place *at, const matrix_loaded *loaded, matrix_scales *scales)
+{
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < 2; i++) {
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < K_LOADED_SCALES; u++)
+            scales->k[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), at->row + 8 * i));
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < V_LOADED_SCALES; u++)
+            scales->v[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), 16 + at->row + 8 * i));
+    }
 }
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
