@@ -41,7 +41,6 @@ typedef struct matrix_ring {
     uint fill, use; /* the slots to fill and to use next */
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
-    bool scattered;          /* the tokens of the tile to fill lie in several pages */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
 #endif
 } matrix_ring;
@@ -77,10 +76,10 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
         matrix_copy_if4(at, to, from, there);
 }
 
-/* Begins to copy the rows of a tile, `bytes` each, into `slot`. Row r is there if bit r of `there` is set. `row` is the
- * first one, and `stride` leads from each to the next; but of `scattered` rows it is that of token lane % 16. */
-MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, long stride,
-                               bool scattered, uint there, int bytes, int pitch)
+/* Begins to copy the rows of a tile, `bytes` each, into `slot`. Row r is there if bit r of `there` is set. Without pages
+ * `row` is the first one and `stride` leads from each to the next; with pages it is that of token lane % 16. */
+MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, long stride, uint there,
+                               int bytes, int pitch)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes, turns = (TILE * pieces + 31) / 32;
     const bool even = 32 % pieces == 0; /* a turn is whole rows: a lane's rows are at equal distances */
@@ -93,15 +92,16 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const uint piece = even ? (uint)at->lane % pieces : x % pieces;
         const uint to = slot + matrix_piece(r, piece, bytes, pitch);
         const bool exists = (there >> r & 1u) != 0;
-        const __global uchar *from = even ? own : row + (r * stride + piece * copy_bytes);
-        if (scattered) {
-            const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
-            const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
-            from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
-        }
+#if KV_PAGED
+        const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
+        const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
+        const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
+#else
+        const __global uchar *const from = even ? own : row + (r * stride + piece * copy_bytes);
+#endif
         if (TILE * pieces % 32 != 0 && r >= TILE)
             continue;
-        if (there == 0xffffu)
+        if (!KV_PAGED && there == 0xffffu)
             matrix_copy(at, to, from, copy_bytes);
         else
             matrix_copy_if(at, to, exists ? from : row, exists, copy_bytes);
@@ -121,33 +121,6 @@ MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *
 }
 #endif
 
-#if KV_PAGED
-/* Whether a tile of tokens lies in several pages. The emulation says so of every one: its warps go together. */
-MATRIX_INLINE bool matrix_is_scattered(const decode_args *args, const matrix_place *at, const matrix_ring *ring)
-{
-    const int first = ring->here.token - (at->lane & 15);
-    return !CLFD_PTX || ring->left < TILE || matrix_any(at, first < 0 || first + TILE > args->pages.page_size);
-}
-#define MATRIX_SCATTERED(ring) ((ring)->scattered)
-#else
-#define MATRIX_SCATTERED(ring) false
-#endif
-
-/* What matrix_fill takes: the place of the first token of the tile to fill, or of each lane's own. */
-MATRIX_INLINE kv_place matrix_tile_place(const matrix_place *at, const matrix_ring *ring)
-{
-#if KV_PAGED
-    kv_place place = ring->here;
-    place.token -= ring->scattered ? 0 : at->lane & 15;
-#else
-    kv_place place;
-    place.page = 0;
-    place.token = ring->end - max(ring->left, 1);
-    place.valid = true;
-#endif
-    return place;
-}
-
 /* Fills the next slot with the rows of K of the next tile; matrix_fill_values, which must follow, the one after it with
  * those of V. */
 MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs *in, const matrix_place *at,
@@ -157,12 +130,16 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
     if (!MATRIX_SKIPS(ring->left)) {
 #if KV_PAGED
         ring->here = ring->next;
-        ring->scattered = matrix_is_scattered(args, at, ring);
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
+        const kv_place place = ring->here;
+#else
+        kv_place place;
+        place.page = 0;
+        place.token = ring->end - max(ring->left, 1);
+        place.valid = true;
 #endif
-        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, matrix_tile_place(at, ring)), args->k.token,
-                    MATRIX_SCATTERED(ring), there, K_BYTES, K_PITCH);
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, place), args->k.token, there, K_BYTES, K_PITCH);
     }
 #if KV_PAGED
 #pragma unroll MATRIX_UNROLL
@@ -180,11 +157,15 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
     if (!MATRIX_SKIPS(ring->left)) {
 #if KV_PAGED
         const uint there = ring->there[TILES_AHEAD - 1];
+        const kv_place place = ring->here;
 #else
         const uint there = matrix_tokens(ring->left);
+        kv_place place;
+        place.page = 0;
+        place.token = ring->end - max(ring->left, 1);
+        place.valid = true;
 #endif
-        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, matrix_tile_place(at, ring)), args->v.token,
-                    MATRIX_SCATTERED(ring), there, V_BYTES, V_PITCH);
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, place), args->v.token, there, V_BYTES, V_PITCH);
     }
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);

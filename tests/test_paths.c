@@ -52,6 +52,16 @@ static const clfd_attention problems[] = {
      .k_type = CLFD_TYPE_Q4_0, .paging = CLFD_PAGING_TABLE, .page_size = 1, .split_policy = CLFD_SPLIT_COUNT,
      .split_size = 2},
 };
+
+/* What the matrix family can compute: 16-bit types, dims of 16, codes in groups of 32 dims. */
+static const clfd_attention matrix_problems[] = {
+    {.num_q_heads = 10, .num_kv_heads = 2, .head_dim = 32, .head_dim_v = 16, .q_type = F16, .out_type = F32, .q_len = 2,
+     .causal = 1, .split_policy = CLFD_SPLIT_COUNT, .split_size = 2},
+    {.num_q_heads = 2, .num_kv_heads = 1, .head_dim = 64, .q_type = F16, .k_type = CLFD_TYPE_INT8,
+     .v_type = CLFD_TYPE_INT4, .k_quant = {.group = 32}, .out_type = F32, .paging = CLFD_PAGING_TABLE, .page_size = 4},
+    {.num_q_heads = 2, .num_kv_heads = 1, .head_dim = 64, .q_type = F16, .k_type = CLFD_TYPE_Q4_0,
+     .v_type = CLFD_TYPE_Q8_0, .out_type = F32, .split_policy = CLFD_SPLIT_TOKENS, .split_size = 33},
+};
 /* clang-format on */
 
 /* Writes a buffer's content over itself. Oclgrind takes what the last write from the host left out for uninitialised,
@@ -70,27 +80,41 @@ static void touch_all(cl_mem buffer)
     free(content);
 }
 
+static void verify_path(const clfd_attention *attention, const char *tuning)
+{
+    const bool shared = attention->shared_kv != 0, balanced = attention->split_policy == CLFD_SPLIT_AUTO;
+    attention_problem problem = {.attention = *attention, .kv_lens = shared ? &kv_lens[2] : kv_lens};
+    attention_call *call;
+
+    problem.attention.tuning = tuning;
+    problem.attention.max_batch = BATCH;
+    problem.attention.max_kv_len = MAX_KV_LEN;
+    call = attention_open(&problem);
+    ck_assert(!balanced || strstr(clfd_plan_describe(call->plan), " balanced") != NULL);
+    attention_upload(call);
+    touch_all(call->buffers.workspace.mem);
+    ck_assert_int_eq(clfd_enqueue_decode(call->plan, test_session_get()->queue, &call->buffers, 0, NULL, NULL),
+                     CLFD_SUCCESS);
+    attention_read(call);
+    attention_expect_reference(call);
+    attention_close(call);
+}
+
 START_TEST(every_decode_path_matches_the_reference)
 {
     for (size_t t = 0; t < sizeof tunings / sizeof tunings[0]; t++)
-        for (size_t p = 0; p < sizeof problems / sizeof problems[0]; p++) {
-            const bool shared = problems[p].shared_kv != 0, balanced = problems[p].split_policy == CLFD_SPLIT_AUTO;
-            attention_problem problem = {.attention = problems[p], .kv_lens = shared ? &kv_lens[2] : kv_lens};
-            attention_call *call;
+        for (size_t p = 0; p < sizeof problems / sizeof problems[0]; p++)
+            verify_path(&problems[p], tunings[t]);
+}
+END_TEST
 
-            problem.attention.tuning = tunings[t];
-            problem.attention.max_batch = BATCH;
-            problem.attention.max_kv_len = MAX_KV_LEN;
-            call = attention_open(&problem);
-            ck_assert(!balanced || strstr(clfd_plan_describe(call->plan), " balanced") != NULL);
-            attention_upload(call);
-            touch_all(call->buffers.workspace.mem);
-            ck_assert_int_eq(clfd_enqueue_decode(call->plan, test_session_get()->queue, &call->buffers, 0, NULL, NULL),
-                             CLFD_SUCCESS);
-            attention_read(call);
-            attention_expect_reference(call);
-            attention_close(call);
-        }
+/* The emulation of matrix units: rings that wrap, tiles without tokens, both operand forms, two blocks of rows. */
+START_TEST(every_path_of_the_matrix_family_matches_the_reference)
+{
+    static const char tuning[] = "family=decode_matrix exchange=local wg=64 slots=2 min_split=8 split_tile=32";
+
+    for (size_t p = 0; p < sizeof matrix_problems / sizeof matrix_problems[0]; p++)
+        verify_path(&matrix_problems[p], tuning);
 }
 END_TEST
 
@@ -263,6 +287,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         every_decode_path_matches_the_reference,
+        every_path_of_the_matrix_family_matches_the_reference,
         every_append_path_matches_the_loop,
         merge_of_many_states_matches_the_host,
         pairwise_merge_into_its_first_operand_matches_the_host,

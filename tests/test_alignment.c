@@ -1,0 +1,64 @@
+#include "plan/alignment.h"
+#include "support/descriptor.h"
+#include "support/suite.h"
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+/* The class is that of the least aligned of base and strides; its bounds depend on the type. */
+START_TEST(a_class_follows_from_the_promise_and_from_every_stride)
+{
+    static const struct {
+        clfd_type type;
+        clfd_strides strides;
+        uint32_t promise, class;
+    } cases[] = {
+        {CLFD_TYPE_F16, {4096, 512, 64}, 16, 3},  {CLFD_TYPE_F16, {4096, 512, 68}, 16, 0},
+        {CLFD_TYPE_F16, {4096, 512, 64}, 8, 0},   {CLFD_TYPE_F32, {4096, 512, 68}, 16, 3},
+        {CLFD_TYPE_INT8, {4096, 512, 64}, 16, 3}, {CLFD_TYPE_INT8, {4096, 512, 72}, 16, 2},
+        {CLFD_TYPE_INT8, {4096, 512, 68}, 16, 1}, {CLFD_TYPE_INT8, {4096, 512, 66}, 16, 0},
+        {CLFD_TYPE_INT4, {4096, 512, 72}, 16, 2}, {CLFD_TYPE_FP8_E4M3, {4096, 512, 64}, 4, 1},
+        {CLFD_TYPE_Q8_0, {4096, 512, 4}, 16, 3},  {CLFD_TYPE_Q8_0, {4096, 512, 2}, 16, 2},
+        {CLFD_TYPE_Q8_0, {4096, 512, 1}, 16, 0},  {CLFD_TYPE_F16, {4096, 512, 64}, 4096, 3},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        ck_assert_msg(clfd_aligned_class(&cases[i].strides, cases[i].type, cases[i].promise) == cases[i].class,
+                      "case %zu: class %u", i, clfd_aligned_class(&cases[i].strides, cases[i].type, cases[i].promise));
+}
+END_TEST
+
+START_TEST(both_tensors_have_the_class_of_the_lesser)
+{
+    clfd_attention a = completed_settings((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16)});
+
+    ck_assert_uint_eq(clfd_kv_aligned(&a), 1); /* of plain types there is no other above 0 */
+    a.v_alignment = 2;
+    ck_assert_uint_eq(clfd_kv_aligned(&a), 0);
+    a.v_from_k = 1;
+    ck_assert_uint_eq(clfd_kv_aligned(&a), 1);
+}
+END_TEST
+
+START_TEST(rows_of_q_are_aligned_by_strides_and_promise)
+{
+    clfd_attention a = completed_settings((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16)});
+
+    ck_assert(clfd_q_aligned(&a));
+    a.q_alignment = 2;
+    ck_assert(!clfd_q_aligned(&a));
+    a.q_alignment = 4;
+    ck_assert(clfd_q_aligned(&a));
+    a.q_strides.head += 1;
+    ck_assert(!clfd_q_aligned(&a));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_class_follows_from_the_promise_and_from_every_stride,
+        both_tensors_have_the_class_of_the_lesser,
+        rows_of_q_are_aligned_by_strides_and_promise,
+    };
+    return run_suite_around("alignment", tests, COUNT(tests), hear_nothing, NULL);
+}

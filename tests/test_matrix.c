@@ -1,0 +1,93 @@
+#include "plan/matrix.h"
+#include "support/descriptor.h"
+#include "support/suite.h"
+#include <string.h>
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+static const clfd_caps device = {.matrix = true, .ptx = true, .local_mem_bytes = 49152};
+static const clfd_tuning four_warps = {
+    .family = CLFD_FAMILY_MATRIX, .work_group = 128, .slots = 3, .split_tile = 64, .exchange = CLFD_EXCHANGE_PTX};
+
+#define SETTINGS(...) ((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16), __VA_ARGS__})
+
+START_TEST(what_cannot_be_operands_is_refused_by_its_reason)
+{
+    static const struct {
+        setting settings[MAX_SETTINGS];
+        const char *reason;
+    } cases[] = {
+        {{ATTENTION(q_type, CLFD_TYPE_F32)}, "q is f32"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(head_dim, 72)}, "multiple of 16"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(head_dim, 272)}, "above 256"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(k_type, CLFD_TYPE_BF16)}, "not of q's type"},
+        {{ATTENTION(q_type, CLFD_TYPE_BF16), ATTENTION(k_type, CLFD_TYPE_INT8)}, "q is not f16"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(k_type, CLFD_TYPE_INT8), ATTENTION(v_quant.zeros, 1)}, "zeros"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(k_type, CLFD_TYPE_INT4), ATTENTION(k_quant.group, 16)},
+         "multiple of 32"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(k_type, CLFD_TYPE_Q8_0), ATTENTION(head_dim, 96)}, "units"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(k_alignment, 8)}, "boundaries"},
+        {{ATTENTION(q_type, CLFD_TYPE_F16), ATTENTION(head_dim, 256)}, "local memory"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_attention a = completed_settings(cases[i].settings);
+        const char *const said = clfd_matrix_refusal(&device, &a, &four_warps);
+        ck_assert_msg(said != NULL && strstr(said, cases[i].reason) != NULL, "case %zu: %s", i,
+                      said != NULL ? said : "accepted");
+    }
+}
+END_TEST
+
+START_TEST(every_type_of_operand_is_accepted)
+{
+    for (clfd_type type = CLFD_TYPE_INT8; type <= CLFD_TYPE_Q4_0; type++) {
+        const clfd_attention a = completed_settings(SETTINGS(ATTENTION(k_type, type)));
+        ck_assert_msg(clfd_matrix_refusal(&device, &a, &four_warps) == NULL, "type %d", (int)type);
+    }
+}
+END_TEST
+
+START_TEST(a_row_without_its_hardware_or_shape_is_refused)
+{
+    const clfd_attention a = completed_settings(SETTINGS());
+    clfd_caps none = device;
+    clfd_tuning row = four_warps;
+
+    none.matrix = false;
+    ck_assert_ptr_nonnull(clfd_matrix_refusal(&none, &a, &row));
+    row.exchange = CLFD_EXCHANGE_LOCAL; /* the emulation needs none */
+    ck_assert_ptr_null(clfd_matrix_refusal(&none, &a, &row));
+    row.exchange = CLFD_EXCHANGE_SUB_GROUP;
+    ck_assert_ptr_nonnull(clfd_matrix_refusal(&device, &a, &row));
+    row = four_warps;
+    row.work_group = 80;
+    ck_assert_ptr_nonnull(clfd_matrix_refusal(&device, &a, &row));
+    row = four_warps;
+    row.split_tile = 32;
+    ck_assert_ptr_nonnull(clfd_matrix_refusal(&device, &a, &row));
+}
+END_TEST
+
+/* At 128 dims of f16 a slot has 4 KiB: three for each of four warps are all that there is, and beside a list two. */
+START_TEST(slots_are_as_many_as_local_memory_holds)
+{
+    const clfd_attention a = completed_settings(SETTINGS(ATTENTION(head_dim, 128)));
+
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 3, false), 3);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 3, true), 2);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 8, false), 3);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 2, false), 2);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        what_cannot_be_operands_is_refused_by_its_reason,
+        every_type_of_operand_is_accepted,
+        a_row_without_its_hardware_or_shape_is_refused,
+        slots_are_as_many_as_local_memory_holds,
+    };
+    return run_suite_around("matrix", tests, COUNT(tests), hear_nothing, NULL);
+}
