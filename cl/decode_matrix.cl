@@ -29,7 +29,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;
-    matrix_loaded loaded; /* a tile ahead */
+    matrix_loaded loaded = {{0.0f}}; /* a tile ahead */
 
     matrix_open_ring(args, in, item, at, left, &ring);
     matrix_load_queries(q, args, in, item, at, &queries);

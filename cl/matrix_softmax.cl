@@ -189,7 +189,9 @@ MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, flo
 MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint2 *first, uint2 *rest)
 {
     const uint upper = matrix_pack(p.x, p.y), lower = matrix_pack(p.z, p.w);
-    const float4 taken = (float4)(matrix_unpack(upper), matrix_unpack(lower));
+    float4 taken; /* half by half: Oclgrind cannot follow a literal made of vectors */
+    taken.lo = matrix_unpack(upper);
+    taken.hi = matrix_unpack(lower);
     const float4 lacks = p - taken;
     first->x = matrix_transpose(at, upper);
     first->y = matrix_transpose(at, lower);
@@ -205,7 +207,9 @@ MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const ma
 #if V_SCALED
     const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
     const float first = kv_key_factor(scales->v[0][u]), last = kv_key_factor(scales->v[1][u]);
-    const float4 scaled = (float4)(p.lo * (first * inverse), p.hi * (last * inverse));
+    float4 scaled;
+    scaled.lo = p.lo * (first * inverse);
+    scaled.hi = p.hi * (last * inverse);
     p.x = matrix_is_hidden(p.x) ? 0.0f : scaled.x;
     p.y = matrix_is_hidden(p.y) ? 0.0f : scaled.y;
     p.z = matrix_is_hidden(p.z) ? 0.0f : scaled.z;
