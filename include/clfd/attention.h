@@ -29,8 +29,9 @@
  *
  * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other's; a NaN in a
  * visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
- * below 2^-125 of the greatest one as 0, which makes NaN of an infinity in its V. Nothing else is ever used: neither
- * what lies past a sequence's end nor the V of a key whose score is -inf.
+ * below 2^-125 of the greatest one as 0, which makes NaN of an infinity in its V. An infinite scale may make NaN where
+ * its products are infinite. Nothing else is ever used: neither what lies past a sequence's end nor the V of a key whose
+ * score is -inf.
  *
  * The algorithm is Flash-Decoding (Dao, Haziza, Massa, Sizov, 2023): the keys are cut into splits, each split is an
  * online softmax (Milakov and Gimelshein, 2018), and the partial states merge exactly.
@@ -260,8 +261,9 @@ CLFD_API size_t clfd_plan_workspace_bytes(const clfd_plan *plan);
  *
  *     decode_lanes f16 d128 g4 q1 r4 passes1 splits33 lse wg=256 lanes=16 unroll=2 ...
  *
- * The words of the form key=value are what clfd_attention.tuning takes. The string lives as long as the plan. NULL for
- * a NULL plan. Thread-safe. */
+ * `fused`: where there are splits the kernel merges them itself, without a second launch. The words of the form
+ * key=value are what clfd_attention.tuning takes. The string lives as long as the plan. NULL for a NULL plan.
+ * Thread-safe. */
 CLFD_API const char *clfd_plan_describe(const clfd_plan *plan);
 
 /* Forces what a driver defers to the first launch (PoCL compiles there): runs the plan's kernels on an empty batch of
