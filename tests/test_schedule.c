@@ -283,6 +283,86 @@ START_TEST(auto_gives_each_compute_unit_its_groups_and_no_short_split)
 }
 END_TEST
 
+/* A GPU with matrix units, and the row that it gets for f16 at 128 dims. */
+static const clfd_caps matrix_gpu = {.type = CL_DEVICE_TYPE_GPU,
+                                     .compute_units = 132,
+                                     .max_work_group = 1024,
+                                     .max_alloc_bytes = (uint64_t)1 << 40,
+                                     .local_mem_bytes = 49152,
+                                     .ptx = true,
+                                     .matrix = true,
+                                     .fused_merge = true};
+static const clfd_tuning matrix_row = {.family = CLFD_FAMILY_MATRIX,
+                                       .work_group = 128,
+                                       .rows = 16,
+                                       .slots = 3,
+                                       .exchange = CLFD_EXCHANGE_PTX,
+                                       .groups_per_unit = 1,
+                                       .min_split = 64,
+                                       .split_tile = 64};
+
+static clfd_attention problem_of(uint32_t batch, uint32_t q_heads, uint32_t kv_heads, uint32_t kv_len)
+{
+    clfd_attention a = plain;
+
+    a.max_batch = batch;
+    a.num_q_heads = q_heads;
+    a.num_kv_heads = kv_heads;
+    a.head_dim = a.head_dim_v = 128;
+    a.q_type = CLFD_TYPE_F16;
+    a.max_kv_len = kv_len;
+    return a;
+}
+
+/* Each was within 4% of the best of COUNT 1, 2, 4 ... 128 on an H200 (2026-11-30). */
+START_TEST(auto_gives_common_problems_the_splits_that_were_fastest)
+{
+    static const struct {
+        uint32_t batch, q_heads, kv_heads, kv_len, splits, slots;
+    } cases[] = {
+        {1, 32, 8, 131072, 16, 3}, {16, 32, 8, 8192, 1, 3},  {32, 64, 8, 8192, 1, 2},  {64, 8, 8, 4096, 1, 2},
+        {1, 32, 8, 4096, 16, 3},   {1, 32, 8, 1024, 16, 3},  {8, 32, 8, 2048, 2, 3},   {256, 16, 2, 256, 1, 2},
+        {128, 16, 2, 512, 1, 2},   {64, 16, 2, 1024, 1, 3},  {32, 16, 2, 2048, 2, 3},  {16, 16, 2, 4096, 4, 3},
+        {8, 16, 2, 8192, 8, 3},    {4, 16, 2, 16384, 16, 3}, {2, 16, 2, 32768, 33, 3}, {1, 16, 2, 65536, 66, 3},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_attention a = problem_of(cases[i].batch, cases[i].q_heads, cases[i].kv_heads, cases[i].kv_len);
+        const clfd_schedule s = made(&matrix_gpu, &a, &matrix_row);
+        ck_assert_msg(s.grid_splits == cases[i].splits && s.slots == cases[i].slots, "case %zu: %u splits, %u slots", i,
+                      s.grid_splits, s.slots);
+        ck_assert(s.fused || s.grid_splits == 1);
+    }
+}
+END_TEST
+
+/* What decides the order of summation may depend on what is asked for, and on the batch, but not on lengths. */
+START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
+{
+    static const struct {
+        clfd_split_policy policy;
+        uint32_t size, batch;
+        bool fused;
+    } cases[] = {
+        {CLFD_SPLIT_COUNT, 128, 1, true}, {CLFD_SPLIT_COUNT, 129, 1, false}, {CLFD_SPLIT_TOKENS, 64, 1, false},
+        {CLFD_SPLIT_COUNT, 2, 30, true},  {CLFD_SPLIT_COUNT, 2, 31, false},  {CLFD_SPLIT_AUTO, 0, 1, true},
+    };
+    static const uint32_t lengths[] = {1, 4096, 1 << 20};
+    clfd_caps none = matrix_gpu;
+
+    none.fused_merge = false;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t n = 0; n < COUNT(lengths); n++) {
+            clfd_attention a = problem_of(cases[i].batch, 32, 8, lengths[n]);
+            a.split_policy = cases[i].policy;
+            a.split_size = cases[i].size;
+            ck_assert_msg(made(&matrix_gpu, &a, &matrix_row).fused == cases[i].fused, "case %zu, %u keys", i,
+                          lengths[n]);
+            ck_assert(!made(&none, &a, &matrix_row).fused);
+        }
+}
+END_TEST
+
 START_TEST(auto_counts_passes_as_work)
 {
     clfd_attention one_pass = plain, two_passes = plain;
@@ -598,6 +678,8 @@ int main(void)
         sixty_four_tiles_in_twelve_splits_are_five_or_six_each,
         cuts_of_the_longest_sequence_stay_in_range,
         auto_gives_each_compute_unit_its_groups_and_no_short_split,
+        auto_gives_common_problems_the_splits_that_were_fastest,
+        splits_merge_in_their_kernel_where_counters_suffice,
         auto_counts_passes_as_work,
         blocks_cover_all_rows_none_is_empty_and_shared_heads_stay_together,
         a_row_limit_of_the_tuning_row_is_kept,
