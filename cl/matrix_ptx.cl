@@ -1,0 +1,147 @@
+/* matrix_ptx.cl - the warp of matrix_warp.cl by NVIDIA's PTX: matrix units, copies that run on, shuffles, votes. Included
+ * by matrix_warp.cl, which has the types and the tunables.
+ */
+#ifndef CLFD_MATRIX_PTX_CL
+#define CLFD_MATRIX_PTX_CL
+
+#include "matrix_warp.cl"
+
+#if CLFD_PTX
+
+#define MATRIX_TEXT_(x) #x
+#define MATRIX_TEXT(x) MATRIX_TEXT_(x)
+
+MATRIX_INLINE uint matrix_address(__local uchar *ring)
+{
+    uint address;
+    asm volatile("{.reg .u64 whole; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole;}" : "=r"(address) : "l"(ring));
+    return address;
+}
+
+/* Lets the lanes of a warp see what each of them wrote to local memory. */
+MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+/* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. */
+#define MATRIX_COPY(cache, bytes)                                                                                      \
+    MATRIX_INLINE void matrix_copy##bytes(const matrix_place *at, uint to, const __global uchar *from)                 \
+    {                                                                                                                  \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ";" ::"r"(at->base + to), "l"(from)        \
+                     : "memory");                                                                                      \
+    }                                                                                                                  \
+    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
+    {                                                                                                                  \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(at->base + to), "l"(from),   \
+                     "r"(there ? bytes : 0)                                                                            \
+                     : "memory");                                                                                      \
+    }
+MATRIX_COPY("ca", 4)
+MATRIX_COPY("ca", 8)
+MATRIX_COPY("cg", 16)
+
+/* Ends a set of copies; waits until at most `count` sets, a constant, are on their way. */
+MATRIX_INLINE void matrix_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define matrix_wait(count) asm volatile("cp.async.wait_group " MATRIX_TEXT(count) ";" ::: "memory")
+
+/* c += a * b for a of 16 by 16, b of 16 by 8 elements. */
+MATRIX_INLINE void matrix_multiply(const matrix_place *at, float4 *c, uint4 a, uint2 b)
+{
+#if MATRIX_BF16
+#define MATRIX_MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+#else
+#define MATRIX_MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+#endif
+    asm volatile(MATRIX_MMA "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c->x), "+f"(c->y), "+f"(c->z), "+f"(c->w)
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
+/* Four matrices whose rows lie at the addresses that lanes 0 to 7, 8 to 15, ... give; transposed or not. */
+MATRIX_INLINE uint4 matrix_load(const matrix_place *at, uint address)
+{
+    uint4 d;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d.x), "=r"(d.y), "=r"(d.z), "=r"(d.w)
+                 : "r"(at->base + address)
+                 : "memory");
+    return d;
+}
+
+MATRIX_INLINE uint4 matrix_load_transposed(const matrix_place *at, uint address)
+{
+    uint4 d;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d.x), "=r"(d.y), "=r"(d.z), "=r"(d.w)
+                 : "r"(at->base + address)
+                 : "memory");
+    return d;
+}
+
+MATRIX_INLINE uint matrix_transpose(const matrix_place *at, uint a)
+{
+    uint d;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(a));
+    return d;
+}
+
+MATRIX_INLINE uint matrix_from(const matrix_place *at, uint value, int lane)
+{
+    uint other;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(other) : "r"(value), "r"(lane));
+    return other;
+}
+
+MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask)
+{
+    float other;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(value), "r"(mask));
+    return other;
+}
+
+/* Whether a condition holds in some lane of the warp; the emulation's answer is that of the whole work-group. */
+MATRIX_INLINE bool matrix_any(const matrix_place *at, bool condition)
+{
+    uint any;
+    asm volatile("{.reg .pred mine, all; setp.ne.u32 mine, %1, 0; vote.sync.any.pred all, mine, 0xffffffff; "
+                 "selp.u32 %0, 1, 0, all;}"
+                 : "=r"(any)
+                 : "r"((uint)condition));
+    return any != 0;
+}
+
+/* Bit l: whether it holds in lane l. */
+MATRIX_INLINE uint matrix_ballot(const matrix_place *at, bool condition)
+{
+    uint lanes;
+    asm volatile("{.reg .pred mine; setp.ne.u32 mine, %1, 0; vote.sync.ballot.b32 %0, mine, 0xffffffff;}"
+                 : "=r"(lanes)
+                 : "r"((uint)condition));
+    return lanes;
+}
+
+/* Two floats as a pair of elements, the first in the lower half. */
+MATRIX_INLINE uint matrix_pack(float low, float high)
+{
+    uint pair;
+#if MATRIX_BF16
+    asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(low), "f"(high));
+#else
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(low), "f"(high));
+#endif
+    return pair;
+}
+
+/* NaN in a half of `sum` from which an infinity or NaN in that half of `pair` comes on. */
+MATRIX_INLINE uint matrix_spot(uint sum, uint pair)
+{
+    uint spotted;
+#if MATRIX_BF16
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(spotted) : "r"(pair), "r"(0), "r"(sum));
+#else
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(spotted) : "r"(pair), "r"(0), "r"(sum));
+#endif
+    return spotted;
+}
+
+#endif
+
+#endif
