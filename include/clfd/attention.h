@@ -191,7 +191,7 @@ typedef struct clfd_attention {
     clfd_split_policy split_policy;
     uint32_t split_size; /* COUNT: splits; TOKENS: tokens per split, at least 1; AUTO: 0 */
     const char *tuning;  /* NULL, or "key=value ..." that replaces fields of the tuning row: see clfd_plan_describe.
-                              Read during the call only */
+                              family=decode_vector, decode_lanes or decode_matrix chooses it. Read during the call only */
 } clfd_attention;
 
 /* What a buffer is. Only cl_mem is implemented; the others are refused with CLFD_ERROR_BUFFER_KIND. */

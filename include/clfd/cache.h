@@ -1,7 +1,9 @@
 /* clfd/cache.h - writing the KV cache: new keys and values appended on the device, quantised on the host.
  *
  * An append is the other half of a decode step. Both read the same lengths on the device, so that a decode loop needs no
- * host round trip: append writes the new lengths to kv_lens_out, which is the kv_lens of the decode that follows.
+ * host round trip: append writes the new lengths to kv_lens_out, which is the kv_lens of the decode that follows. A
+ * loop needs two such arrays in turn, the first filled with zeros: kv_lens of NONE means 0 to an append and all keys to a
+ * decode.
  */
 #ifndef CLFD_CACHE_H
 #define CLFD_CACHE_H

@@ -4,7 +4,6 @@
 #define CLFD_CAPS_H
 
 #include "report.h"
-#include <CL/cl.h>
 #include <clfd/device.h>
 #include <stdbool.h>
 #include <stdint.h>
