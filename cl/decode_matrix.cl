@@ -25,7 +25,8 @@
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
                                const matrix_place *at, const __global q_element *q, matrix_stream *stream)
 {
-    int left = item->end - item->begin - at->warp * TILE; /* tokens from the warp's tile to the end */
+    /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
+    int left = max(item->end - item->begin, 0) - at->warp * TILE;
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;

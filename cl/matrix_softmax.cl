@@ -1,7 +1,8 @@
 /* matrix_softmax.cl - the online softmax of a warp: from operands of K to scores, to weights, to o.
  *
- * A row's maximum is raised only when a score exceeds it by more than RAISE_ABOVE: weights may then be up to
- * 2^RAISE_ABOVE, and o need not be multiplied at every tile. Whether a row's maximum is raised depends on that row alone.
+ * A row's maximum, which need not be one exactly, is raised only when a score exceeds it by more than RAISE_ABOVE, and then
+ * to RAISE_TO below that score: weights are up to 2^RAISE_ABOVE, which uses the range of f16, and o need not be multiplied
+ * at every tile. Whether a row's maximum is raised depends on that row alone.
  * Weights enter their products as two elements, the second what rounding took from the first, so that o is as exact as
  * K, V and q allow.
  *
@@ -16,7 +17,13 @@
 #include "matrix_irregular.cl"
 #include "matrix_operands.cl"
 
+#if MATRIX_BF16 /* which has the range of a float */
 #define RAISE_ABOVE 8.0f
+#define RAISE_TO 0.0f
+#else
+#define RAISE_ABOVE 15.0f
+#define RAISE_TO 7.0f
+#endif
 
 /* The products of q and K. */
 MATRIX_INLINE void matrix_dot(const matrix_place *at, const matrix_queries *queries, const uint4 operands[K_STEPS],
@@ -145,7 +152,7 @@ MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *sca
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < 2; i++) {
             const float m = stream->m[b][i], row_top = matrix_max_rows(at, top[b][i]);
-            const float raised = row_top > m + RAISE_ABOVE ? row_top : m;
+            const float raised = row_top > m + RAISE_ABOVE ? row_top - RAISE_TO : m;
             shrink[i] = state_weight(m, raised);
             stream->m[b][i] = raised;
             stream->l[b][i] *= shrink[i];

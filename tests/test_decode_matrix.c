@@ -47,6 +47,19 @@ START_TEST(poison_of_hidden_keys_changes_no_bit)
 }
 END_TEST
 
+/* A window that begins behind the last key, for positions at the ends of the range, leaves every warp without tokens. */
+START_TEST(windows_of_far_positions_see_nothing)
+{
+    static const int32_t positions[] = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MIN, INT32_MAX};
+    attention_problem p = decode_case(&matrix);
+
+    p.attention.window = 1;
+    p.attention.query_positions = 1;
+    p.query_positions = positions;
+    attention_verify(&p);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -54,6 +67,7 @@ int main(void)
         two_blocks_of_rows_match_the_reference,
         pages_match_the_reference,
         poison_of_hidden_keys_changes_no_bit,
+        windows_of_far_positions_see_nothing,
     };
     const int result = run_suite("decode_matrix", tests, sizeof tests / sizeof tests[0]);
 

@@ -48,6 +48,40 @@ START_TEST(every_type_of_operand_is_accepted)
 }
 END_TEST
 
+/* Copies are as wide as divides a row, whatever the type: what its alignment must allow. */
+START_TEST(rows_that_lie_askew_are_refused)
+{
+    static const struct {
+        setting settings[MAX_SETTINGS];
+        bool accepted;
+    } cases[] = {
+        {{ATTENTION(k_type, CLFD_TYPE_Q8_0), ATTENTION(head_dim, 256)}, true},
+        {{ATTENTION(k_type, CLFD_TYPE_Q8_0), ATTENTION(head_dim, 256), ATTENTION(k_alignment, 8)}, false},
+        {{ATTENTION(k_type, CLFD_TYPE_Q8_0), ATTENTION(head_dim, 128), ATTENTION(k_alignment, 8)}, true},
+        {{ATTENTION(k_type, CLFD_TYPE_Q4_0), ATTENTION(head_dim, 192), ATTENTION(head_dim_v, 128),
+          ATTENTION(v_from_k, 1)},
+         false},
+        {{ATTENTION(k_type, CLFD_TYPE_INT8), ATTENTION(v_alignment, 8)}, false},
+    };
+    clfd_tuning row = four_warps;
+
+    row.work_group = 64;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a;
+        setting settings[MAX_SETTINGS];
+        memcpy(settings, cases[i].settings, sizeof settings);
+        settings[MAX_SETTINGS - 1] = (setting){0};
+        for (size_t n = 0; n < MAX_SETTINGS; n++)
+            if (settings[n].bytes == 0) {
+                settings[n] = (setting)ATTENTION(q_type, CLFD_TYPE_F16);
+                break;
+            }
+        a = completed_settings(settings);
+        ck_assert_msg((clfd_matrix_refusal(&device, &a, &row) == NULL) == cases[i].accepted, "case %zu", i);
+    }
+}
+END_TEST
+
 START_TEST(a_row_without_its_hardware_or_shape_is_refused)
 {
     const clfd_attention a = completed_settings(SETTINGS());
@@ -86,6 +120,7 @@ int main(void)
     const TTest *const tests[] = {
         what_cannot_be_operands_is_refused_by_its_reason,
         every_type_of_operand_is_accepted,
+        rows_that_lie_askew_are_refused,
         a_row_without_its_hardware_or_shape_is_refused,
         slots_are_as_many_as_local_memory_holds,
     };

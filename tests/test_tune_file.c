@@ -188,12 +188,25 @@ START_TEST(a_place_that_cannot_be_written_is_a_fault)
 }
 END_TEST
 
+/* What is there and cannot be read holds somebody's rows. */
+START_TEST(what_cannot_be_read_is_not_written_over)
+{
+    tune_file_close(&file);
+    ck_assert(!tune_file_open(&file, folder, &fault));
+    ck_assert_ptr_nonnull(strstr(fault.sentence, "cannot be read"));
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        what_is_written_is_what_the_library_reads,          a_class_without_gain_is_a_blank_row,
-        a_class_is_measured_for_its_device_driver_and_care, a_new_result_replaces_the_old_one_and_leaves_others,
-        folders_are_made_and_nothing_temporary_stays,       a_file_that_is_none_is_not_overwritten,
+        what_cannot_be_read_is_not_written_over,
+        what_is_written_is_what_the_library_reads,
+        a_class_without_gain_is_a_blank_row,
+        a_class_is_measured_for_its_device_driver_and_care,
+        a_new_result_replaces_the_old_one_and_leaves_others,
+        folders_are_made_and_nothing_temporary_stays,
+        a_file_that_is_none_is_not_overwritten,
         a_place_that_cannot_be_written_is_a_fault,
     };
     return run_suite_around("tune_file", tests, sizeof tests / sizeof tests[0], set_up, tear_down);

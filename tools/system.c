@@ -26,6 +26,8 @@ bool system_is_special(const char *path)
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DEVICE) != 0;
 }
 
+bool system_exists(const char *path) { return GetFileAttributesA(path) != INVALID_FILE_ATTRIBUTES; }
+
 bool system_is_folder(const char *path)
 {
     const DWORD attributes = GetFileAttributesA(path);
@@ -73,6 +75,12 @@ bool system_is_special(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+bool system_exists(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool system_is_folder(const char *path)

@@ -15,6 +15,9 @@ bool system_is_terminal(FILE *stream);
 /* `path` is something other than a regular file, a device or a pipe, that must be written in place, not replaced. */
 bool system_is_special(const char *path);
 
+/* There is something at `path`, or it cannot be told. */
+bool system_exists(const char *path);
+
 /* `path` is a folder. */
 bool system_is_folder(const char *path);
 

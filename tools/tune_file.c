@@ -27,17 +27,19 @@ bool tune_file_open(tune_file *file, const char *path, tool_fault *fault)
     *file = (tune_file){.path = malloc(strlen(path) + 1)};
     if (file->path != NULL)
         strcpy(file->path, path);
+    if (text == NULL && system_exists(path))
+        return fault_failed(fault, "%s cannot be read, and is not written over", path);
     if (text != NULL && !check_format(text, bytes, path, fault)) {
         free(text);
         return false;
     }
     file->whole = text != NULL ? cJSON_Parse(text) : cJSON_CreateObject();
     free(text);
-    if (!cJSON_HasObjectItem(file->whole, "rows")) {
+    if (cJSON_GetObjectItemCaseSensitive(file->whole, "rows") == NULL) {
         cJSON_AddNumberToObject(file->whole, "clfd_tuning", FORMAT);
         cJSON_AddArrayToObject(file->whole, "rows");
     }
-    return (file->path != NULL && cJSON_HasObjectItem(file->whole, "rows")) ||
+    return (file->path != NULL && cJSON_GetObjectItemCaseSensitive(file->whole, "rows") != NULL) ||
            fault_failed(fault, "no memory for the tuning file %s", path);
 }
 
@@ -70,8 +72,8 @@ static cJSON *find_row(const tune_file *file, const tune_owner *owner, const clf
 {
     cJSON *const key = create_key(owner, shared), *found = NULL;
 
-    for (cJSON *row = cJSON_GetObjectItem(file->whole, "rows")->child; row != NULL && key != NULL && found == NULL;
-         row = row->next) {
+    for (cJSON *row = cJSON_GetObjectItemCaseSensitive(file->whole, "rows")->child;
+         row != NULL && key != NULL && found == NULL; row = row->next) {
         bool same = true;
         for (const cJSON *item = key->child; item != NULL && same; item = item->next)
             same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(row, item->string), item, true);
@@ -155,7 +157,7 @@ static bool write_whole(const tune_file *file, tool_fault *fault)
 
 bool tune_file_put(tune_file *file, const tune_owner *owner, const tune_result *result, tool_fault *fault)
 {
-    cJSON *const rows = cJSON_GetObjectItem(file->whole, "rows");
+    cJSON *const rows = cJSON_GetObjectItemCaseSensitive(file->whole, "rows");
     cJSON *const old = find_row(file, owner, &result->class->shared);
     cJSON *const row = tune_file_row(owner, result);
 

@@ -1,9 +1,7 @@
 #include "plan/alignment.h"
 #include "type.h"
 
-/* The greatest power of two up to 16 that every row of a tensor starts on a multiple of: the base by promise, the strides
- * by arithmetic. */
-static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
+uint32_t clfd_row_alignment(const clfd_strides *strides, clfd_type type, uint32_t promise)
 {
     const int64_t size = (int64_t)clfd_type_size(type), all = strides->batch | strides->token | strides->head;
     uint32_t alignment = promise < 16 ? promise : 16;
@@ -15,7 +13,7 @@ static uint32_t row_alignment(const clfd_strides *strides, clfd_type type, uint3
 
 uint32_t clfd_aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise)
 {
-    const uint32_t alignment = row_alignment(strides, type, promise);
+    const uint32_t alignment = clfd_row_alignment(strides, type, promise);
     /* The least alignments of classes 1, 2 and 3. */
     static const uint32_t plain[3] = {16, 16, 16}, bytes[3] = {4, 8, 16}, nibbles[3] = {4, 4, 16},
                           blocks[3] = {4, 4, 8};
@@ -39,4 +37,7 @@ uint32_t clfd_kv_aligned(const clfd_attention *a)
     return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
 }
 
-bool clfd_q_aligned(const clfd_attention *a) { return row_alignment(&a->q_strides, a->q_type, a->q_alignment) >= 4; }
+bool clfd_q_aligned(const clfd_attention *a)
+{
+    return clfd_row_alignment(&a->q_strides, a->q_type, a->q_alignment) >= 4;
+}

@@ -36,14 +36,12 @@ uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attentio
     return slots;
 }
 
-/* Whether the rows of a tensor lie as copies need them: at multiples of what is copied at once. */
+/* Whether the rows of a tensor lie as copies need them: COPY_BYTES of cl/matrix.cl. */
 static bool aligned(const clfd_strides *strides, clfd_type type, uint32_t dim, uint32_t promise)
 {
-    const uint32_t class = clfd_aligned_class(strides, type, promise), bytes = row_bytes(type, dim);
+    const uint32_t bytes = row_bytes(type, dim), copy = bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : 4;
 
-    if (clfd_type_is_plain(type))
-        return class >= 1;
-    return clfd_type_has_scales(type) ? class == 3 : class >= (bytes % 8 == 0 ? 3u : 1u);
+    return clfd_row_alignment(strides, type, promise) >= copy;
 }
 
 /* Why a tensor's type cannot be an operand, or NULL. */
@@ -85,8 +83,9 @@ const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *att
         (reason = type_refusal(a, a->v_type, &a->v_quant, a->head_dim_v)) != NULL)
         return reason;
     if (!aligned(&a->k_strides, a->k_type, a->head_dim, a->k_alignment) ||
-        (!a->v_from_k && !aligned(&a->v_strides, a->v_type, a->head_dim_v, a->v_alignment)))
-        return "rows of K or V do not start on boundaries of 16 bytes (GGML's: of 8 or 4)";
+        !aligned(a->v_from_k ? &a->k_strides : &a->v_strides, a->v_type, a->head_dim_v,
+                 a->v_from_k ? a->k_alignment : a->v_alignment))
+        return "rows of K or V do not start on boundaries of 16 bytes, or of 8 or 4 that divide them";
     if (local_bytes(a, tuning, MIN_SLOTS, false) > caps->local_mem_bytes)
         return "local memory is too small";
     return NULL;

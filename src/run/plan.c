@@ -15,7 +15,9 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
         tuning->family == CLFD_FAMILY_LANES && tuning->exchange == CLFD_EXCHANGE_SUB_GROUP ? tuning->lanes : 0;
     const char *const name = clfd_family_name(tuning->family);
     char options[MAX_OPTIONS];
-    clfd_status status = clfd_schedule_make(&context->caps, attention, tuning, &plan->schedule, &context->logger);
+    /* A row of a file may ask for more than the device has; the sentence is that of the last one. */
+    clfd_status status = clfd_schedule_make(&context->caps, attention, tuning, &plan->schedule,
+                                            level == CLFD_LOG_ERROR ? &context->logger : NULL);
 
     if (status != CLFD_SUCCESS)
         return status;
@@ -54,8 +56,7 @@ static clfd_status fill(clfd_plan *plan, const clfd_attention *given)
         status = try_row(plan, &rows[i], last ? CLFD_LOG_ERROR : CLFD_LOG_WARNING);
         if (status == CLFD_SUCCESS)
             break;
-        if (status == CLFD_ERROR_OVERFLOW || status == CLFD_ERROR_HOST_MEMORY || status == CLFD_ERROR_KERNEL_SOURCE ||
-            plan->decode.handle != NULL) {
+        if (status == CLFD_ERROR_HOST_MEMORY || status == CLFD_ERROR_KERNEL_SOURCE || plan->decode.handle != NULL) {
             clfd_kernel_destroy(&plan->decode);
             clfd_kernel_destroy(&plan->balanced);
             return status; /* no other row would help */
