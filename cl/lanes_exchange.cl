@@ -12,6 +12,7 @@
 #endif
 
 #include "lanes.cl"
+#include "ptx.cl"
 
 #if LANES_EXCHANGE == 0
 
@@ -72,12 +73,7 @@ LANES_INLINE float lanes_from(float value, int lane)
 }
 LANES_INLINE bool lanes_any(bool condition) { return sub_group_any(condition); }
 #else
-LANES_INLINE float lanes_xor(const lanes_place *at, float value, int mask)
-{
-    float other;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(value), "r"(mask));
-    return other;
-}
+LANES_INLINE float lanes_xor(const lanes_place *at, float value, int mask) { return ptx_shuffle_xor(value, mask); }
 LANES_INLINE float lanes_from(float value, int lane)
 {
     float other;
@@ -86,15 +82,7 @@ LANES_INLINE float lanes_from(float value, int lane)
                  : "f"(value), "r"(lane), "r"((32 - LANES) << 8 | 0x1f));
     return other;
 }
-LANES_INLINE bool lanes_any(bool condition)
-{
-    uint any;
-    asm volatile("{.reg .pred mine, all; setp.ne.u32 mine, %1, 0; vote.sync.any.pred all, mine, 0xffffffff; "
-                 "selp.u32 %0, 1, 0, all;}"
-                 : "=r"(any)
-                 : "r"((uint)condition));
-    return any != 0;
-}
+LANES_INLINE bool lanes_any(bool condition) { return ptx_any(condition); }
 #endif
 
 LANES_INLINE void lanes_reduce(const lanes_place *at, float *sums)

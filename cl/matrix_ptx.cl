@@ -5,6 +5,7 @@
 #define CLFD_MATRIX_PTX_CL
 
 #include "matrix_warp.cl"
+#include "ptx.cl"
 
 #if CLFD_PTX
 
@@ -90,23 +91,10 @@ MATRIX_INLINE uint matrix_from(const matrix_place *at, uint value, int lane)
     return other;
 }
 
-MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask)
-{
-    float other;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(value), "r"(mask));
-    return other;
-}
+MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask) { return ptx_shuffle_xor(value, mask); }
 
 /* Whether a condition holds in some lane of the warp; the emulation's answer is that of the whole work-group. */
-MATRIX_INLINE bool matrix_any(const matrix_place *at, bool condition)
-{
-    uint any;
-    asm volatile("{.reg .pred mine, all; setp.ne.u32 mine, %1, 0; vote.sync.any.pred all, mine, 0xffffffff; "
-                 "selp.u32 %0, 1, 0, all;}"
-                 : "=r"(any)
-                 : "r"((uint)condition));
-    return any != 0;
-}
+MATRIX_INLINE bool matrix_any(const matrix_place *at, bool condition) { return ptx_any(condition); }
 
 /* Bit l: whether it holds in lane l. */
 MATRIX_INLINE uint matrix_ballot(const matrix_place *at, bool condition)

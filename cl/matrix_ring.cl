@@ -121,6 +121,20 @@ MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *
 }
 #endif
 
+/* Whose row matrix_fill takes: the first token of the tile to fill, or with pages token lane % 16. */
+MATRIX_INLINE kv_place matrix_tile_place(const matrix_ring *ring)
+{
+#if KV_PAGED
+    return ring->here;
+#else
+    kv_place place;
+    place.page = 0;
+    place.token = ring->end - max(ring->left, 1);
+    place.valid = true;
+    return place;
+#endif
+}
+
 /* Fills the next slot with the rows of K of the next tile; matrix_fill_values, which must follow, the one after it with
  * those of V. */
 MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs *in, const matrix_place *at,
@@ -132,14 +146,9 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
         ring->here = ring->next;
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
-        const kv_place place = ring->here;
-#else
-        kv_place place;
-        place.page = 0;
-        place.token = ring->end - max(ring->left, 1);
-        place.valid = true;
 #endif
-        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, place), args->k.token, there, K_BYTES, K_PITCH);
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, matrix_tile_place(ring)), args->k.token, there, K_BYTES,
+                    K_PITCH);
     }
 #if KV_PAGED
 #pragma unroll MATRIX_UNROLL
@@ -157,15 +166,11 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
     if (!MATRIX_SKIPS(ring->left)) {
 #if KV_PAGED
         const uint there = ring->there[TILES_AHEAD - 1];
-        const kv_place place = ring->here;
 #else
         const uint there = matrix_tokens(ring->left);
-        kv_place place;
-        place.page = 0;
-        place.token = ring->end - max(ring->left, 1);
-        place.valid = true;
 #endif
-        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, place), args->v.token, there, V_BYTES, V_PITCH);
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, matrix_tile_place(ring)), args->v.token, there,
+                    V_BYTES, V_PITCH);
     }
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);

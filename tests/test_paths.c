@@ -1,6 +1,6 @@
 /* test_paths.c - one small problem for each path through the kernels: families, types, partial formats, split policies,
- * the balanced schedule, direct writes and merges, options, pages, shared K and V, rows of every kind. Small enough for a simulator: tools/ci/oclgrind.sh runs this program
- * under Oclgrind, which reports races and uninitialised reads. */
+ * the balanced schedule, direct writes and merges, options, pages, shared K and V, rows of every kind. Small enough for a
+ * simulator: tools/ci/oclgrind.sh runs this program under Oclgrind, which reports races and uninitialised reads. */
 #include "support/append_case.h"
 #include "support/attention.h"
 #include "support/compare.h"

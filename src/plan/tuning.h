@@ -42,9 +42,10 @@ typedef struct clfd_tuning {
 #define CLFD_MAX_CANDIDATES 32
 
 /* The rows to try for an attention (complete: clfd_complete_attention) on a device, best first; the last is the
- * reference row, which every supported device runs. They depend on the device, types, dims and head ratio only: not on
- * batch, lengths or policy, which must not change a row's bits. attention->tuning replaces fields of the first row and
- * makes it the only one; the first of a family or an exchange that it names, or that alone has a key that it names. Returns their number in *count. CLFD_ERROR_TUNING for a malformed or impossible override. */
+ * reference row, which every supported device runs. They depend on the device, types, dims and head ratio only: not
+ * on batch, lengths or policy, which must not change a row's bits. attention->tuning replaces fields of the first
+ * row and makes it the only one; the first of a family or an exchange that it names, or that alone has a key that it
+ * names. Returns their number in *count. CLFD_ERROR_TUNING for a malformed or impossible override. */
 clfd_status clfd_tuning_candidates(const clfd_caps *caps, const clfd_attention *attention,
                                    clfd_tuning rows[CLFD_MAX_CANDIDATES], size_t *count, const clfd_logger *logger);
 
