@@ -18,12 +18,28 @@
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #endif
 #include "matrix_fold.cl"
-#include "matrix_merge.cl"
 #include "matrix_softmax.cl"
+
+MATRIX_INLINE void matrix_clear(matrix_stream *stream)
+{
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < 2; i++) {
+            stream->m[b][i] = -INFINITY;
+            stream->l[b][i] = 0.0f;
+            stream->unit[b][i] = 0x1p-126f;
+        }
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++)
+            stream->o[b][c] = 0.0f;
+    }
+}
 
 /* Goes through the warp's tiles of an item. */
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                               const matrix_place *at, const __global q_element *q, matrix_stream *stream)
+                               const matrix_place *at, const __global q_element *q, bool careful,
+                               matrix_stream *stream)
 {
     /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
     int left = max(item->end - item->begin, 0) - at->warp * TILE;
@@ -52,7 +68,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
         matrix_raise(at, &scales, scores, stream);
         matrix_weigh(scores, stream, weights);
-        matrix_accumulate(at, values, &scales, weights, stream);
+        matrix_accumulate(at, values, &scales, scores, weights, careful, stream);
     }
     matrix_wait(0);
     matrix_sync();
@@ -69,10 +85,10 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     matrix_place at;
     DECODE_INPUTS(in);
 
-    at.warp = (int)get_local_id(0) / 32;
-    at.lane = (int)get_local_id(0) % 32;
-    at.row = at.lane / 4;
-    at.pair = at.lane % 4;
+    at.warp = (int)((uint)get_local_id(0) / 32);
+    at.lane = (int)((uint)get_local_id(0) % 32);
+    at.row = (int)((uint)at.lane / 4);
+    at.pair = (int)((uint)at.lane % 4);
     at.ring = rings + at.warp * WARP_BYTES;
     at.base = matrix_address(at.ring);
 #if !CLFD_PTX
@@ -82,23 +98,14 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
         matrix_stream stream;
-#pragma unroll MATRIX_UNROLL
-        for (int b = 0; b < MATRIX_BLOCKS; b++) {
-#pragma unroll MATRIX_UNROLL
-            for (int i = 0; i < 2; i++) {
-                stream.m[b][i] = -INFINITY;
-                stream.l[b][i] = 0.0f;
-                stream.unit[b][i] = 0x1p-126f;
-            }
-#pragma unroll MATRIX_UNROLL
-            for (int c = 0; c < V_STEPS; c++)
-                stream.o[b][c] = 0.0f;
+        /* With care once more where that is needed. */
+#pragma unroll 1
+        for (int careful = 0; careful < 2; careful++) {
+            matrix_clear(&stream);
+            matrix_walk(&args, &in, &item, &at, q, careful, &stream);
+            if (!matrix_is_irregular(&at, &stream))
+                break;
         }
-        matrix_walk(&args, &in, &item, &at, q, &stream);
         matrix_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
-#if DECODE_FUSED
-        if (!item.direct)
-            matrix_merge(&args, &in, &item, &at, out, lse, workspace);
-#endif
     }
 }

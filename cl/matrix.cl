@@ -41,11 +41,15 @@
 #define V_BYTES V_ROW_BYTES(HEAD_DIM_V)
 #define K_PITCH PITCH(K_BYTES)
 #define V_PITCH PITCH(V_BYTES)
-#define SLOT_BYTES (TILE * (K_PITCH > V_PITCH ? K_PITCH : V_PITCH))
+#define SLOT_BYTES ((TILE * (K_PITCH > V_PITCH ? K_PITCH : V_PITCH) + 127) / 128 * 128)
 
-/* At the end a warp puts eight rows of o and their statistics where its ring was. */
+/* At the end a warp puts eight rows of o and their statistics where its ring was, or o of what it merges. */
 #define FOLD_STRIDE (HEAD_DIM_V + 4)
-#define FOLD_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
+#define FOLD_ROWS_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
+#define MERGE_MOST 16 /* states that one merge takes */
+#define MERGE_GROUP 8
+#define MERGE_BYTES (MERGE_MOST * HEAD_DIM_V * 4)
+#define FOLD_BYTES (MERGE_BYTES > FOLD_ROWS_BYTES ? MERGE_BYTES : FOLD_ROWS_BYTES)
 #define WARP_BYTES (MATRIX_SLOTS * SLOT_BYTES > FOLD_BYTES ? MATRIX_SLOTS * SLOT_BYTES : FOLD_BYTES)
 
 /* Which dim of K is element i (0 to 3) of what a lane holds of product `step`. The order of dims is free as long as q has
@@ -95,13 +99,15 @@ MATRIX_INLINE int matrix_block_row(int block, int pair, int i)
     return min(block * 8 + 2 * pair + i, DECODE_ROWS - 1);
 }
 
-MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int step, int pair, int i)
+/* The pair of elements i and i + 1 of product `step`; `own` is where element 0 of product 0 lies, as distances of dims are
+ * the same for all lanes. */
+MATRIX_INLINE uint matrix_load_q(const __global q_element *own, bool exists, int step, int i)
 {
-    const long low = index + matrix_key_dim(step, pair, i), high = index + matrix_key_dim(step, pair, i + 1);
+    const int low = matrix_key_dim(step, 0, i), high = matrix_key_dim(step, 0, i + 1);
 #if Q_ALIGNED && K_TYPE != TYPE_INT4 && K_TYPE != TYPE_Q4_0
-    return exists ? *(const __global uint *)(q + low) : 0;
+    return exists ? *(const __global uint *)(own + low) : 0;
 #else
-    return exists ? q[low] | (uint)q[high] << 16 : 0;
+    return exists ? own[low] | (uint)own[high] << 16 : 0;
 #endif
 }
 
@@ -112,11 +118,12 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         const int r = b * 8 + at->row;
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
-        const long index = decode_q_index(args, item, &row);
+        const __global q_element *const own =
+            q + (decode_q_index(args, item, &row) + matrix_key_dim(0, at->pair, 0));
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < K_STEPS; c++) {
-            queries->q[b][c].x = matrix_load_q(q, index, r < DECODE_ROWS, c, at->pair, 0);
-            queries->q[b][c].y = matrix_load_q(q, index, r < DECODE_ROWS, c, at->pair, 2);
+            queries->q[b][c].x = matrix_load_q(own, r < DECODE_ROWS, c, 0);
+            queries->q[b][c].y = matrix_load_q(own, r < DECODE_ROWS, c, 2);
         }
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < 2; i++) {

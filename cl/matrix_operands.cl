@@ -237,9 +237,10 @@ MATRIX_INLINE void matrix_load_keys(const matrix_place *at, uint slot, uint4 ope
                 0, (const __local half *)(at->ring + (slot + (at->row + 8 * i) * K_PITCH + K_UNIT_BYTES * u))));
 #endif
 #else
+    const uint first = at->base + slot + matrix_piece(at->lane & 15, at->lane >> 4, K_BYTES, K_PITCH);
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < K_STEPS; c++)
-        operands[c] = matrix_load(at, slot + matrix_piece(at->lane & 15, 2 * c + (at->lane >> 4), K_BYTES, K_PITCH));
+        operands[c] = matrix_load(at, matrix_pieces_on(first, 2 * c, K_BYTES));
 #endif
 }
 
@@ -259,10 +260,10 @@ MATRIX_INLINE void matrix_load_values(const matrix_place *at, uint slot, uint4 o
 #endif
 #else
     const int row = (at->lane & 7) + (at->lane >> 4) * 8;
+    const uint first = at->base + slot + matrix_piece(row, at->lane >> 3 & 1, V_BYTES, V_PITCH);
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++)
-        operands[c] =
-            matrix_load_transposed(at, slot + matrix_piece(row, 2 * c + (at->lane >> 3 & 1), V_BYTES, V_PITCH));
+        operands[c] = matrix_load_transposed(at, matrix_pieces_on(first, 2 * c, V_BYTES));
 #endif
 }
 

@@ -169,19 +169,18 @@ MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *sca
     }
 }
 
-/* Scores to weights under the maxima. */
+/* Scores to weights under the maxima; of -inf comes 0. */
 MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, float4 *weights)
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const float s[4] = {scores[b].x, scores[b].y, scores[b].z, scores[b].w};
-        float p[4];
-#pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 4; i++) {
-            p[i] = s[i] == -INFINITY ? HIDDEN_WEIGHT : state_exp2(s[i] - state_base(stream->m[b][i % 2]));
-            stream->l[b][i % 2] += p[i];
-        }
-        weights[b] = (float4)(p[0], p[1], p[2], p[3]);
+        const float first = state_base(stream->m[b][0]), second = state_base(stream->m[b][1]);
+        const float4 s = scores[b];
+        const float4 p = (float4)(state_exp2(s.x - first), state_exp2(s.y - second), state_exp2(s.z - first),
+                                  state_exp2(s.w - second));
+        stream->l[b][0] += p.x + p.z;
+        stream->l[b][1] += p.y + p.w;
+        weights[b] = p;
     }
 }
 
@@ -202,7 +201,7 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
 /* Weights times the scales of V of unit u, in the stream's unit. A scale that is no number makes NaN of what it scales,
  * as one of K does. */
 MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
-                                           float4 p)
+                                           float4 score, float4 p)
 {
 #if V_SCALED
     const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
@@ -210,26 +209,27 @@ MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const ma
     float4 scaled;
     scaled.lo = p.lo * (first * inverse);
     scaled.hi = p.hi * (last * inverse);
-    p.x = matrix_is_hidden(p.x) ? 0.0f : scaled.x;
-    p.y = matrix_is_hidden(p.y) ? 0.0f : scaled.y;
-    p.z = matrix_is_hidden(p.z) ? 0.0f : scaled.z;
-    p.w = matrix_is_hidden(p.w) ? 0.0f : scaled.w;
+    p.x = score.x == -INFINITY ? 0.0f : scaled.x;
+    p.y = score.y == -INFINITY ? 0.0f : scaled.y;
+    p.z = score.z == -INFINITY ? 0.0f : scaled.z;
+    p.w = score.w == -INFINITY ? 0.0f : scaled.w;
 #endif
     return p;
 }
 
-/* o += weights * V for the tile. */
+/* o += weights * V for the tile; with care, whatever V holds. */
 MATRIX_INLINE void matrix_accumulate(const matrix_place *at, uint4 operands[V_STEPS], const matrix_scales *scales,
-                                     const float4 *weights, matrix_stream *stream)
+                                     const float4 *scores, const float4 *weights, bool careful, matrix_stream *stream)
 {
-    if (matrix_is_irregular(at, operands))
-        matrix_add_irregular(at, operands, weights, stream);
+    if (careful)
+        matrix_add_irregular(at, operands, scores, weights, stream);
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++)
 #pragma unroll MATRIX_UNROLL
         for (int u = 0; u < V_UNIT_SCALES; u++) {
             uint2 first, rest;
-            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, weights[b]), &first, &rest);
+            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, scores[b], weights[b]), &first,
+                                   &rest);
 #pragma unroll MATRIX_UNROLL
             for (int c = 0; c < V_STEPS / V_UNIT_SCALES; c++) {
                 const int step = u * (V_STEPS / V_UNIT_SCALES) + c;

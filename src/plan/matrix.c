@@ -4,6 +4,7 @@
 
 #define TILE 16u
 #define MIN_SLOTS 2u
+#define MERGE_MOST 16u
 #define MAX_HEAD_DIM 256u
 #define BALANCED_BYTES 4224u /* cl/schedule.cl: decode_work */
 #define EXCHANGE_BYTES 24u   /* per work-item, of the emulation */
@@ -16,13 +17,17 @@ static uint32_t row_bytes(clfd_type type, uint32_t dim)
 /* PITCH of cl/matrix.cl. */
 static uint32_t pitch(uint32_t bytes) { return bytes % 16 != 0 || bytes % 128 == 0 ? bytes : (bytes / 16 | 1u) * 16; }
 
+/* SLOT_BYTES of cl/matrix.cl. */
+static uint64_t round_up(uint64_t bytes) { return (bytes + 127) / 128 * 128; }
+
 /* Local memory of a work-group. */
 static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
 {
     const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
     const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
-    const uint64_t ring = (uint64_t)slots * TILE * (k > v ? k : v);
-    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
+    const uint64_t ring = (uint64_t)slots * round_up(TILE * (k > v ? k : v));
+    const uint64_t rows = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
+    const uint64_t merge = MERGE_MOST * attention->head_dim_v * sizeof(float), fold = rows > merge ? rows : merge;
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
 
     return tuning->work_group / 32 * (ring > fold ? ring : fold) + emulation + (balanced ? BALANCED_BYTES : 0);
