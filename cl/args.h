@@ -35,7 +35,7 @@ typedef struct split_args {
     clfd_arg_int num_splits;   /* COUNT and AUTO: splits per sequence at most */
     clfd_arg_int split_tokens; /* TOKENS: tokens per split; 0 under COUNT and AUTO */
     clfd_arg_int split_tile; /* COUNT and AUTO: cuts fall on multiples of this many tokens from the first visible one */
-    divisor_args by_tile;     /* split_tile */
+    divisor_args by_tile;    /* split_tile */
     clfd_arg_int grid_splits; /* splits that have a slot in the grid and in the workspace */
     clfd_arg_int has_kv_lens; /* 0: every length is max_kv_len */
 } split_args;
@@ -73,9 +73,9 @@ typedef struct decode_args {
     clfd_arg_int heads; /* KV heads per item, a divisor of num_kv_heads */
     clfd_arg_int ratio; /* query heads per KV head */
     clfd_arg_int q_len;
-    clfd_arg_int sequences; /* K and V sequences: the batch, or 1 that the whole batch shares */
-    clfd_arg_int rows;      /* query rows per KV head of a K and V sequence */
-    clfd_arg_int passes;    /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int sequences;   /* K and V sequences: the batch, or 1 that the whole batch shares */
+    clfd_arg_int rows;        /* query rows per KV head of a K and V sequence */
+    clfd_arg_int passes;      /* blocks of DECODE_ROWS query rows per KV head */
     clfd_arg_int head_groups; /* num_kv_heads / heads */
     divisor_args by_passes, by_splits, by_head_groups, by_ratio; /* passes, split.grid_splits, head_groups, ratio */
     clfd_arg_int num_cache_rows;

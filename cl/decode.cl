@@ -362,8 +362,7 @@ static inline void decode_store_quad(const decode_args *args, const decode_item 
 #if V_SCALE == SCALE_TENSOR
     value *= item->v_scale;
 #endif
-    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) =
-        value;
+    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) = value;
 }
 
 /* Writes a row's statistics (m in natural units): to lse under a direct write, else to the workspace. */

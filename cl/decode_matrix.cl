@@ -38,8 +38,7 @@ MATRIX_INLINE void matrix_clear(matrix_stream *stream)
 
 /* Goes through the warp's tiles of an item. */
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                               const matrix_place *at, const __global q_element *q, bool careful,
-                               matrix_stream *stream)
+                               const matrix_place *at, const __global q_element *q, bool careful, matrix_stream *stream)
 {
     /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
     int left = max(item->end - item->begin, 0) - at->warp * TILE;
@@ -101,8 +100,11 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
         /* With care once more where that is needed. */
 #pragma unroll 1
         for (int careful = 0; careful < 2; careful++) {
+            decode_item again = item; /* of which nothing is prepared before the loop: the first copies must not wait */
+            again.begin = matrix_opaque(item.begin);
+            again.first_row = matrix_opaque(item.first_row);
             matrix_clear(&stream);
-            matrix_walk(&args, &in, &item, &at, q, careful, &stream);
+            matrix_walk(&args, &in, &again, &at, q, careful, &stream);
             if (!matrix_is_irregular(&at, &stream))
                 break;
         }

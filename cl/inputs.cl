@@ -1,6 +1,7 @@
 /* inputs.cl - what a decode kernel reads: its one argument list, and the inputs as one value that functions take.
  *
- * Every decode kernel has all arguments. What an option that is not compiled in would read is NULL.
+ * Every decode kernel has all arguments. What an option that is not compiled in would read is NULL. First, and together,
+ * what every kernel needs before it can read K: args.h.
  */
 #ifndef CLFD_INPUTS_CL
 #define CLFD_INPUTS_CL
@@ -10,14 +11,14 @@
 
 #define DECODE_ARGUMENTS                                                                                               \
     const __global q_element *restrict q, const __global uchar *restrict k, const __global uchar *restrict v,          \
-        const __global int *restrict kv_lens, const __global float *restrict alibi,                                    \
+        const __global int *restrict kv_lens, const decode_args args, const __global float *restrict alibi,            \
         const __global uchar *restrict bias, const __global uchar *restrict mask,                                      \
         const __global float *restrict sinks, const __global int *restrict query_positions,                            \
         const __global int *restrict kv_start, const __global int *restrict cache_rows,                                \
         const __global int *restrict block_table, const __global int *restrict page_indptr,                            \
         const __global uchar *restrict k_scale, const __global uchar *restrict v_scale,                                \
         const __global uchar *restrict k_zero, const __global uchar *restrict v_zero, __global out_element *out,       \
-        __global float *lse, __global uint *status, __global float *workspace, const decode_args args
+        __global float *lse, __global uint *status, __global float *workspace
 
 typedef struct decode_inputs {
     const __global uchar *k, *v;

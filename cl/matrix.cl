@@ -5,6 +5,7 @@
  *   MATRIX_WARPS   warps per work-group
  *   Q_ALIGNED      1: rows of q start on boundaries of 4 bytes
  *   MATRIX_SLOTS   slots of a warp's ring, each for TILE rows of K or of V; at least 2
+ *   MATRIX_ONCE    1: one pass reads all of K and V
  */
 #ifndef CLFD_MATRIX_CL
 #define CLFD_MATRIX_CL
@@ -16,6 +17,9 @@
 
 #ifndef Q_ALIGNED
 #define Q_ALIGNED 0
+#endif
+#ifndef MATRIX_ONCE
+#define MATRIX_ONCE 0
 #endif
 #ifndef MATRIX_SLOTS
 #define MATRIX_SLOTS 2
@@ -118,8 +122,7 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         const int r = b * 8 + at->row;
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
-        const __global q_element *const own =
-            q + (decode_q_index(args, item, &row) + matrix_key_dim(0, at->pair, 0));
+        const __global q_element *const own = q + (decode_q_index(args, item, &row) + matrix_key_dim(0, at->pair, 0));
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < K_STEPS; c++) {
             queries->q[b][c].x = matrix_load_q(own, r < DECODE_ROWS, c, 0);

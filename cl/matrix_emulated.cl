@@ -9,12 +9,15 @@
 #if !CLFD_PTX
 
 MATRIX_INLINE uint matrix_address(__local uchar *ring) { return 0; }
+MATRIX_INLINE int matrix_opaque(int value) { return value; }
 MATRIX_INLINE void matrix_sync(void) { barrier(CLK_LOCAL_MEM_FENCE); }
 MATRIX_INLINE void matrix_commit(void) {}
 #define matrix_wait(count)
 
+MATRIX_INLINE ulong matrix_policy(bool once) { return 0; }
 #define MATRIX_COPY(bytes)                                                                                             \
-    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
+    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there,  \
+                                             ulong policy)                                                             \
     {                                                                                                                  \
         for (int i = 0; i < bytes; i++)                                                                                \
             at->ring[to + i] = there ? from[i] : 0;                                                                    \

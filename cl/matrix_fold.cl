@@ -67,43 +67,83 @@ MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *ring
     }
 }
 
-/* Folds `count` states of a row and writes the result. Lane i has state i's exponent in units of log2 / `unit`, its l, and
- * what its o is counted in; their o lie `stride` floats apart in local memory. `exists` says whether the row does: all
- * lanes of the emulation must come here together. */
-MATRIX_INLINE void matrix_fold_row(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                   const matrix_place *at, const decode_row *row, bool exists, int count, float3 state,
-                                   float unit, const __local float *states, int stride, __global out_element *out,
-                                   __global float *lse, __global float *workspace)
-{
-    float top = state.x, total;
+/* Rows that a warp folds at once, each with a part of its lanes; the 4 dims that a lane has of each. */
+#define FOLD_ROWS (DECODE_ROWS > MATRIX_WARPS ? 2 : 1)
+#define FOLD_LANES (32 / FOLD_ROWS)
+#define FOLD_QUADS ((HEAD_DIM_V / 4 + FOLD_LANES - 1) / FOLD_LANES)
 
+/* A row's states that become one, as its lanes have them: lane i has state i's exponent, its l, and what its o is counted
+ * in. */
+typedef struct matrix_fold {
+    float exponent, l, unit;
+    float log2; /* exponents are in units of log2 / log2 */
+    float top, total, share, l_share;
+    float4 o[FOLD_QUADS];
+} matrix_fold;
+
+/* The first of a lane's dims of quad q; past the last one the last are meant again. */
+MATRIX_INLINE int matrix_fold_dim(const matrix_place *at, int q)
+{
+    return min((at->lane % FOLD_LANES + q * FOLD_LANES) * 4, HEAD_DIM_V - 4);
+}
+
+/* The shares of the states, before any is added. */
+MATRIX_INLINE void matrix_begin_fold(const matrix_place *at, matrix_fold *fold)
+{
+    fold->top = fold->exponent;
 #pragma unroll MATRIX_UNROLL
-    for (int mask = 16; mask > 0; mask /= 2)
-        top = state_max(top, matrix_xor(at, top, mask));
-    const float weight = state_weight_in(state.x, top, unit), share = weight * state.z;
-    total = weight * state.y;
+    for (int mask = FOLD_LANES / 2; mask > 0; mask /= 2)
+        fold->top = state_max(fold->top, matrix_xor(at, fold->top, mask));
+    const float weight = state_weight_in(fold->exponent, fold->top, fold->log2);
+    fold->share = weight * fold->unit;
+    fold->l_share = weight * fold->l;
+    fold->total = 0.0f;
 #pragma unroll MATRIX_UNROLL
-    for (int mask = 16; mask > 0; mask /= 2)
-        total += matrix_xor(at, total, mask);
-    const float natural = unit == 1.0f ? state_natural(top) : top, inverse = state_inverse(total);
-    const float sink_share = decode_sink_share_natural(args, in, item, row, natural, total);
+    for (int q = 0; q < FOLD_QUADS; q++)
+        fold->o[q] = 0.0f;
+}
+
+/* Adds states [first, first + num), whose o lie `stride` floats apart in local memory. */
+MATRIX_INLINE void matrix_add_states(const matrix_place *at, matrix_fold *fold, int first, int num,
+                                     const __local float *states, int stride)
+{
+    const int lanes = at->lane / FOLD_LANES * FOLD_LANES;
+
 #pragma unroll 1
-    for (int d = at->lane * 4; d < (HEAD_DIM_V + 127) / 128 * 128; d += 128) {
-        const __local float *from = states + min(d, HEAD_DIM_V - 4);
-        float4 o = 0.0f;
-#pragma unroll 1
-        for (int s = 0; s < count; s += 4, from += 4 * stride)
+    for (int s = 0; s < num; s += 4, states += 4 * stride)
 #pragma unroll MATRIX_UNROLL
-            for (int i = 0; i < 4; i++) {
-                const float share_of = as_float(matrix_from(at, as_uint(share), s + i));
-                if (s + i < count)
-                    o = fma(share_of, *(const __local float4 *)(from + i * stride), o);
+        for (int i = 0; i < 4; i++) {
+            const int lane = lanes + (first + s + i) % FOLD_LANES;
+            const float share = as_float(matrix_from(at, as_uint(fold->share), lane));
+            const float l_share = as_float(matrix_from(at, as_uint(fold->l_share), lane));
+            if (s + i < num) {
+                fold->total += l_share;
+#pragma unroll MATRIX_UNROLL
+                for (int q = 0; q < FOLD_QUADS; q++)
+                    fold->o[q] = fma(share, *(const __local float4 *)(states + (i * stride + matrix_fold_dim(at, q))),
+                                     fold->o[q]);
             }
-        if (exists && d < HEAD_DIM_V)
-            decode_store_quad(args, item, row, out, workspace, d, o * inverse, sink_share);
-    }
-    if (exists && at->lane == 0)
-        decode_store_natural_stats(args, in, item, row, lse, workspace, natural, total);
+        }
+}
+
+/* Writes what the states became, where the row exists. */
+MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                   const matrix_place *at, const decode_row *row, bool exists, const matrix_fold *fold,
+                                   __global out_element *out, __global float *lse, __global float *workspace)
+{
+    const float natural = fold->log2 == 1.0f ? state_natural(fold->top) : fold->top;
+    const float inverse = state_inverse(fold->total);
+
+    if (!exists)
+        return;
+    const float sink_share = decode_sink_share_natural(args, in, item, row, natural, fold->total);
+#pragma unroll MATRIX_UNROLL
+    for (int q = 0; q < FOLD_QUADS; q++)
+        if (HEAD_DIM_V / 4 % FOLD_LANES == 0 || at->lane % FOLD_LANES + q * FOLD_LANES < HEAD_DIM_V / 4)
+            decode_store_quad(args, item, row, out, workspace, matrix_fold_dim(at, q), fold->o[q] * inverse,
+                              sink_share);
+    if (at->lane % FOLD_LANES == 0)
+        decode_store_natural_stats(args, in, item, row, lse, workspace, natural, fold->total);
 }
 
 #if DECODE_FUSED
@@ -134,28 +174,47 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
            (all ? own : blocks * MATRIX_WARPS + own * MERGE_MOST + first / MERGE_GROUP);
 }
 
-/* Copies o of a set of a row's partial states, `slot` being the first, to the warp's ring, and returns the lane's state. */
-MATRIX_INLINE float3 matrix_fetch_states(const decode_args *args, const matrix_place *at, const matrix_set *set,
-                                         long slot, const __global float *workspace)
-{
-    const int quads = HEAD_DIM_V / 4;
-    const __global float *const o = workspace + args->partial_o_offset;
-    const __global float *const stats = workspace + args->stats_offset;
-    float3 state = (float3)(-INFINITY, 0.0f, 0.0f);
+/* States that lie in the warp's ring at once, of each row. */
+#define MERGE_CHUNK (MERGE_MOST / FOLD_ROWS)
 
-#pragma unroll 1
-    for (int x = at->lane; x < set->count * quads; x += 32)
-        matrix_copy_if16(at, at->base + 16 * x,
-                         (const __global uchar *)(o + ((slot + x / quads * set->step) * quads + x % quads) * 4),
-                         true);
-    matrix_commit();
-    if (at->lane < set->count) {
-        const float2 loaded = state_load(stats, stats + args->stats_stride, slot + at->lane * set->step);
-        state = (float3)(loaded.x, loaded.y, loaded.y);
+/* Adds a set of a row's partial states, `slot` being the first, which come through the warp's ring. */
+MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, const matrix_set *set,
+                                       long slot, const __global float *workspace, matrix_fold *fold)
+{
+    const __global float *const stats = workspace + args->stats_offset;
+    const __global float *from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
+    const int sub = at->lane % FOLD_LANES, offset = at->lane / FOLD_LANES * (MERGE_CHUNK * HEAD_DIM_V * 4);
+    const int step = set->step * HEAD_DIM_V;
+    const ulong policy = matrix_policy(false);
+
+    fold->exponent = -INFINITY;
+    fold->l = fold->unit = 0.0f;
+    if (sub < set->count) {
+        const float2 state = state_load(stats, stats + args->stats_stride, slot + sub * set->step);
+        fold->exponent = state.x;
+        fold->l = fold->unit = state.y;
     }
-    matrix_wait(0);
-    matrix_sync();
-    return state;
+#pragma unroll 1
+    for (int first = 0; first < set->count; first += MERGE_CHUNK) {
+        const int num = min(set->count - first, MERGE_CHUNK);
+#pragma unroll MATRIX_UNROLL
+        for (int q = 0; q < FOLD_QUADS; q++) {
+            const int d = matrix_fold_dim(at, q);
+            uint to = at->base + offset + d * 4;
+            const __global float *quad = from + d;
+#pragma unroll 4
+            for (int s = 0; s < num; s++, quad += step, to += HEAD_DIM_V * 4)
+                matrix_copy_if16(at, to, (const __global uchar *)quad, true, policy);
+        }
+        matrix_commit();
+        from += MERGE_CHUNK * step;
+        if (first == 0)
+            matrix_begin_fold(at, fold);
+        matrix_wait(0);
+        matrix_sync();
+        matrix_add_states(at, fold, first, num, (const __local float *)(at->ring + offset), HEAD_DIM_V);
+        matrix_sync(); /* before it is written to again */
+    }
 }
 #endif
 
@@ -166,7 +225,9 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
                                  __global out_element *out, __global float *lse, __global float *workspace)
 {
     decode_item target = *item; /* where states go */
-    matrix_set set = {item->slot, MATRIX_WARPS, 1};
+#if DECODE_FUSED
+    matrix_set set;
+#endif
     const int levels = MATRIX_BLOCKS + (DECODE_FUSED && !item->direct ? 2 : 0);
 
 #pragma unroll 1
@@ -185,7 +246,9 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
             const bool all = level > MATRIX_BLOCKS || item->splits <= MERGE_MOST;
             set.step = level > MATRIX_BLOCKS ? MERGE_GROUP : 1;
             set.first = all ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
-            set.count = all ? (item->splits + set.step - 1) / set.step : min(MERGE_GROUP, item->splits - set.first);
+            set.count = !all                    ? min(MERGE_GROUP, item->splits - set.first)
+                        : level > MATRIX_BLOCKS ? (item->splits + MERGE_GROUP - 1) / MERGE_GROUP
+                                                : item->splits;
             if (!matrix_arrive(at, matrix_counter(args, item, at, all, set.first, workspace), set.count))
                 return;
             target.slot = set.first;
@@ -194,27 +257,32 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         }
 #endif
 #pragma unroll 1
-        for (int turn = 0; turn < (8 * MATRIX_BLOCKS + MATRIX_WARPS - 1) / MATRIX_WARPS; turn++) {
-            const int r = begin + turn * MATRIX_WARPS +
+        for (int turn = 0; turn < (8 * MATRIX_BLOCKS + MATRIX_WARPS - 1) / MATRIX_WARPS; turn += FOLD_ROWS) {
+            const int r = begin + (turn + at->lane / FOLD_LANES) * MATRIX_WARPS +
                           (at->warp + MATRIX_WARPS - begin % MATRIX_WARPS) % MATRIX_WARPS;
             const bool exists = r < end && decode_row_exists(args, item, r);
-            if (CLFD_PTX && !exists)
+            if (CLFD_PTX && !matrix_any(at, exists))
                 break;
             const decode_row row = decode_find_row(args, item, min(r, end - 1));
-            float3 state = (float3)(-INFINITY, 0.0f, 0.0f);
-            const __local float *states = matrix_fold_o(rings, 0, min(r, end - 1) - begin);
+            matrix_fold fold;
+            fold.log2 = merges ? STATE_LOG2E : 1.0f;
 #if DECODE_FUSED
-            if (merges) {
-                state = matrix_fetch_states(args, at, &set, decode_slot(args, &target, &row), workspace);
-                states = (const __local float *)at->ring;
-            } else
-#endif
-                if (at->lane < MATRIX_WARPS)
-                state = matrix_fold_stats(rings, at->lane, min(r, end - 1) - begin)->xyz;
-            matrix_fold_row(args, in, &target, at, &row, exists, set.count, state, merges ? STATE_LOG2E : 1.0f, states,
-                            merges ? HEAD_DIM_V : WARP_BYTES / 4, out, lse, workspace);
             if (merges)
-                matrix_sync(); /* the ring is free again */
+                matrix_merge_states(args, at, &set, decode_slot(args, &target, &row), workspace, &fold);
+            else
+#endif
+            {
+                const float4 state =
+                    *matrix_fold_stats(rings, at->lane % FOLD_LANES % MATRIX_WARPS, min(r, end - 1) - begin);
+                const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
+                fold.exponent = holds ? state.x : -INFINITY;
+                fold.l = holds ? state.y : 0.0f;
+                fold.unit = holds ? state.z : 0.0f;
+                matrix_begin_fold(at, &fold);
+                matrix_add_states(at, &fold, 0, MATRIX_WARPS, matrix_fold_o(rings, 0, min(r, end - 1) - begin),
+                                  WARP_BYTES / 4);
+            }
+            matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);
         }
 #if DECODE_FUSED
         if (merges && target.direct)

@@ -39,6 +39,7 @@ typedef struct matrix_ring {
     int end, left;  /* the tile to fill: tokens from its first to the item's end; none where not above 0 */
     int stride;     /* tokens from tile to tile of a warp */
     uint fill, use; /* the slots to fill and to use next */
+    ulong policy;
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
@@ -71,14 +72,15 @@ MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
     return SWAPS(bytes) ? (address ^ (pieces & 7) * 16) + (pieces & ~7) * 16 : address + pieces * 16;
 }
 
-MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
+MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes,
+                                  ulong policy)
 {
     if (bytes == 16)
-        matrix_copy_if16(at, to, from, there);
+        matrix_copy_if16(at, to, from, there, policy);
     else if (bytes == 8)
-        matrix_copy_if8(at, to, from, there);
+        matrix_copy_if8(at, to, from, there, policy);
     else
-        matrix_copy_if4(at, to, from, there);
+        matrix_copy_if4(at, to, from, there, policy);
 }
 
 /* Copies go by turns of 32 pieces. Where a turn is whole rows a lane has the same piece of rows at equal distances, so that
@@ -92,7 +94,7 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`. `row` is that of token lane % 16, which is there if its bit
  * of `there` is set. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
-                               int pitch)
+                               int pitch, ulong policy)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes), turns = (TILE * pieces + 31) / 32;
 
@@ -107,14 +109,14 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const bool exists = (there >> r & 1u) != 0;
         if (TILE * pieces % 32 == 0 || r < TILE)
             matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
-                           copy_bytes);
+                           copy_bytes, policy);
     }
 }
 #else
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`: `left` of them, zeros for the others. `from` is where the
  * lane's first piece is read, and `stride` leads from each row to the next. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
-                               int bytes, int pitch)
+                               int bytes, int pitch, ulong policy)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes), turns = (TILE * pieces + 31) / 32;
 
@@ -125,7 +127,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const long step = rows * stride;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, from += step)
-            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes);
+            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes, policy);
         return;
     }
 #pragma unroll MATRIX_UNROLL
@@ -133,7 +135,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const uint x = (uint)(i * 32 + at->lane), r = x / pieces, piece = x % pieces;
         if (TILE * pieces % 32 == 0 || r < TILE)
             matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch),
-                           from + (r * stride + piece * copy_bytes), (int)r < left, copy_bytes);
+                           from + (r * stride + piece * copy_bytes), (int)r < left, copy_bytes, policy);
     }
 }
 #endif
@@ -162,7 +164,7 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
         ring->here = ring->next;
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
-        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH);
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH, ring->policy);
     }
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i + 1 < TILES_AHEAD; i++)
@@ -170,7 +172,7 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
     ring->there[TILES_AHEAD - 1] = there;
 #else
     if (!MATRIX_SKIPS(ring->left))
-        matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH);
+        matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH, ring->policy);
     ring->k += ring->stride * args->k.token;
 #endif
     matrix_commit();
@@ -183,10 +185,10 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
 #if KV_PAGED
     if (!MATRIX_SKIPS(ring->left))
         matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), ring->there[TILES_AHEAD - 1], V_BYTES,
-                    V_PITCH);
+                    V_PITCH, ring->policy);
 #else
     if (!MATRIX_SKIPS(ring->left))
-        matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH);
+        matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH, ring->policy);
     ring->v += ring->stride * args->v.token;
 #endif
     matrix_commit();
@@ -203,6 +205,7 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->end = item->end;
     ring->left = left;
     ring->stride = item->stride;
+    ring->policy = matrix_policy(MATRIX_ONCE);
     ring->fill = ring->use = 0;
 #if KV_PAGED
     ring->next.page = ring->next.token = 0;
@@ -210,10 +213,10 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     matrix_look_up(args, in, at, ring, left);
 #else
     const long first = (long)ring->end - left;
-    ring->k = ring->cache.k + ((first + FIRST_ROW(at, K_BYTES)) * args->k.token +
-                               FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES));
-    ring->v = ring->cache.v + ((first + FIRST_ROW(at, V_BYTES)) * args->v.token +
-                               FIRST_PIECE(at, V_BYTES) * COPY_BYTES(V_BYTES));
+    ring->k = ring->cache.k +
+              ((first + FIRST_ROW(at, K_BYTES)) * args->k.token + FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES));
+    ring->v = ring->cache.v +
+              ((first + FIRST_ROW(at, V_BYTES)) * args->v.token + FIRST_PIECE(at, V_BYTES) * COPY_BYTES(V_BYTES));
 #endif
 #pragma unroll MATRIX_UNROLL
     for (int x = 0; x < MATRIX_SLOTS; x++)

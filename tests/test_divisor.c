@@ -39,10 +39,7 @@ START_TEST(the_greatest_numbers_divide_like_any_others)
 }
 END_TEST
 
-START_TEST(a_divisor_of_0_is_taken_for_1)
-{
-    ck_assert_int_eq(divide(12345, clfd_make_divisor(0)), 12345);
-}
+START_TEST(a_divisor_of_0_is_taken_for_1) { ck_assert_int_eq(divide(12345, clfd_make_divisor(0)), 12345); }
 END_TEST
 
 int main(void)

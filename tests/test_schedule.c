@@ -195,9 +195,10 @@ static void expect_cuts(const split_args *args, int kv_len)
 
 static split_args kernel_args(const clfd_schedule *s)
 {
-    return (split_args){
-        .num_splits = (clfd_arg_int)s->num_splits, .split_tokens = (clfd_arg_int)s->split_tokens, .split_tile = TILE,
-        .by_tile = clfd_make_divisor(TILE)};
+    return (split_args){.num_splits = (clfd_arg_int)s->num_splits,
+                        .split_tokens = (clfd_arg_int)s->split_tokens,
+                        .split_tile = TILE,
+                        .by_tile = clfd_make_divisor(TILE)};
 }
 
 START_TEST(splits_own_every_token_once_and_none_is_empty)

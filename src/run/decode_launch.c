@@ -7,7 +7,7 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
     const clfd_attention *const a = &plan->attention;
     const clfd_buffers *const b = &call->buffers;
     clfd_kernel *const kernel = call->balanced ? &plan->balanced : &plan->decode;
-    /* In the order of DECODE_ARGUMENTS in cl/inputs.cl. */
+    /* In the order of DECODE_ARGUMENTS in cl/inputs.cl, but for args. */
     const clfd_buffer *const buffers[] = {
         &b->q,
         &b->k,
@@ -31,7 +31,7 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
         &b->status,
         &b->workspace,
     };
-    enum { NUM_BUFFERS = sizeof buffers / sizeof buffers[0] };
+    enum { NUM_BUFFERS = sizeof buffers / sizeof buffers[0], ARGS = 4 }; /* the place of decode_args */
     cl_mem mems[NUM_BUFFERS];
     clfd_argument arguments[NUM_BUFFERS + 1];
     const decode_args args = clfd_make_decode_args(plan, call);
@@ -39,9 +39,9 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
 
     for (int i = 0; i < NUM_BUFFERS; i++) {
         mems[i] = clfd_buffer_mem(buffers[i]);
-        arguments[i] = (clfd_argument){sizeof(cl_mem), &mems[i]};
+        arguments[i < ARGS ? i : i + 1] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     }
-    arguments[NUM_BUFFERS] = (clfd_argument){sizeof args, &args};
+    arguments[ARGS] = (clfd_argument){sizeof args, &args};
     return clfd_kernel_launch(kernel, queue, arguments, NUM_BUFFERS + 1,
                               call->balanced ? plan->schedule.num_groups
                                              : (uint64_t)args.sequences * blocks * call->grid_splits,
