@@ -146,6 +146,10 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
         decode_store_natural_stats(args, in, item, row, lse, workspace, natural, fold->total);
 }
 
+/* States of a row that lie in the warp's ring at once, and where. */
+#define MERGE_CHUNK (MERGE_MOST / FOLD_ROWS)
+#define MERGE_PLACE(at) ((at)->lane / FOLD_LANES * (MERGE_CHUNK * HEAD_DIM_V * 4))
+
 #if DECODE_FUSED
 /* Counts this warp in; true for the last of `count`, which leaves the counter at 0. */
 MATRIX_INLINE bool matrix_arrive(const matrix_place *at, __global int *counter, int count)
@@ -174,47 +178,39 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
            (all ? own : blocks * MATRIX_WARPS + own * MERGE_MOST + first / MERGE_GROUP);
 }
 
-/* States that lie in the warp's ring at once, of each row. */
-#define MERGE_CHUNK (MERGE_MOST / FOLD_ROWS)
-
-/* Adds a set of a row's partial states, `slot` being the first, which come through the warp's ring. */
-MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, const matrix_set *set,
-                                       long slot, const __global float *workspace, matrix_fold *fold)
+/* The lane's state of a set of a row's, `slot` being the first. */
+MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, const matrix_set *set, long slot,
+                                     const __global float *workspace, matrix_fold *fold)
 {
     const __global float *const stats = workspace + args->stats_offset;
-    const __global float *from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
-    const int sub = at->lane % FOLD_LANES, offset = at->lane / FOLD_LANES * (MERGE_CHUNK * HEAD_DIM_V * 4);
-    const int step = set->step * HEAD_DIM_V;
-    const ulong policy = matrix_policy(false);
+    const int i = at->lane % FOLD_LANES;
 
     fold->exponent = -INFINITY;
     fold->l = fold->unit = 0.0f;
-    if (sub < set->count) {
-        const float2 state = state_load(stats, stats + args->stats_stride, slot + sub * set->step);
+    if (i < set->count) {
+        const float2 state = state_load(stats, stats + args->stats_stride, slot + i * set->step);
         fold->exponent = state.x;
         fold->l = fold->unit = state.y;
     }
-#pragma unroll 1
-    for (int first = 0; first < set->count; first += MERGE_CHUNK) {
-        const int num = min(set->count - first, MERGE_CHUNK);
+}
+
+/* Begins to copy o of `num` partial states of a row, `step` apart from `slot` on, to the row's part of the warp's ring. */
+MATRIX_INLINE void matrix_copy_states(const decode_args *args, const matrix_place *at, long slot, int num, int step,
+                                      const __global float *workspace)
+{
+    const __global float *const from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
+    const ulong policy = matrix_policy(false);
+
 #pragma unroll MATRIX_UNROLL
-        for (int q = 0; q < FOLD_QUADS; q++) {
-            const int d = matrix_fold_dim(at, q);
-            uint to = at->base + offset + d * 4;
-            const __global float *quad = from + d;
+    for (int q = 0; q < FOLD_QUADS; q++) {
+        const int d = matrix_fold_dim(at, q);
+        const __global float *quad = from + d;
+        uint to = at->base + MERGE_PLACE(at) + d * 4;
 #pragma unroll 4
-            for (int s = 0; s < num; s++, quad += step, to += HEAD_DIM_V * 4)
-                matrix_copy_if16(at, to, (const __global uchar *)quad, true, policy);
-        }
-        matrix_commit();
-        from += MERGE_CHUNK * step;
-        if (first == 0)
-            matrix_begin_fold(at, fold);
-        matrix_wait(0);
-        matrix_sync();
-        matrix_add_states(at, fold, first, num, (const __local float *)(at->ring + offset), HEAD_DIM_V);
-        matrix_sync(); /* before it is written to again */
+        for (int s = 0; s < num; s++, quad += step * HEAD_DIM_V, to += HEAD_DIM_V * 4)
+            matrix_copy_if16(at, to, (const __global uchar *)quad, true, policy);
     }
+    matrix_commit();
 }
 #endif
 
@@ -264,23 +260,47 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
             if (CLFD_PTX && !matrix_any(at, exists))
                 break;
             const decode_row row = decode_find_row(args, item, min(r, end - 1));
+            const __local float *states = matrix_fold_o(rings, 0, min(r, end - 1) - begin);
+            int count = MATRIX_WARPS, stride = WARP_BYTES / 4;
             matrix_fold fold;
             fold.log2 = merges ? STATE_LOG2E : 1.0f;
 #if DECODE_FUSED
-            if (merges)
-                matrix_merge_states(args, at, &set, decode_slot(args, &target, &row), workspace, &fold);
-            else
+            const long slot = decode_slot(args, &target, &row);
+            if (merges) {
+                states = (const __local float *)(at->ring + MERGE_PLACE(at));
+                count = set.count;
+                stride = HEAD_DIM_V;
+                matrix_load_state(args, at, &set, slot, workspace, &fold);
+            } else
 #endif
             {
+                const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
                 const float4 state =
                     *matrix_fold_stats(rings, at->lane % FOLD_LANES % MATRIX_WARPS, min(r, end - 1) - begin);
-                const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
                 fold.exponent = holds ? state.x : -INFINITY;
                 fold.l = holds ? state.y : 0.0f;
                 fold.unit = holds ? state.z : 0.0f;
-                matrix_begin_fold(at, &fold);
-                matrix_add_states(at, &fold, 0, MATRIX_WARPS, matrix_fold_o(rings, 0, min(r, end - 1) - begin),
-                                  WARP_BYTES / 4);
+            }
+#pragma unroll 1
+            for (int first = 0; first < count; first += MERGE_CHUNK) {
+                const int num = min(count - first, MERGE_CHUNK);
+#if DECODE_FUSED
+                if (merges)
+                    matrix_copy_states(args, at, slot + first * set.step, num, set.step, workspace);
+#endif
+                if (first == 0)
+                    matrix_begin_fold(at, &fold);
+#if DECODE_FUSED
+                if (merges) {
+                    matrix_wait(0);
+                    matrix_sync();
+                }
+#endif
+                matrix_add_states(at, &fold, first, num, states, stride);
+#if DECODE_FUSED
+                if (merges)
+                    matrix_sync(); /* before the ring is written to again */
+#endif
             }
             matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);
         }
