@@ -8,7 +8,12 @@
  *   NAME_floats8(row, index) both, where they need not lie apart: for CPUs, where it may be one instruction
  *   NAME_load_run, NAME_unpack_run(run, i), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
  *                            more than one; i counts the eights
+ *   NAME_run_element(x, i)   which element of the row's run x is the i-th that NAME_unpack_run gives: those of GGML formats
+ *                            go round, from a place that depends on x
  *   NAME_run_scale(run)      of a run of a GGML format the scale
+ *   NAME_bytes8(raw), NAME_bytes_run(run, i)  where K_BYTES is not 0: the codes times K_BYTES as signed bytes, in
+ *                            the order of the bytes: elements K_BYTES_ELEMENT(0) to K_BYTES_ELEMENT(7) of what unpack8 or
+ *                            unpack_run gives
  *   NAME_scale(row, index)   of GGML formats the scale of the element's block; 1 for others
  *
  * and K_FORMAT(load8), V_FORMAT(load8) and so on name those of K and of V.
@@ -94,6 +99,17 @@
 #define FORMAT_RUN_8 4
 #define FORMAT_RUN_9 4
 
+/* Codes as signed bytes. */
+#define FORMAT_BYTES_TIMES_1 0
+#define FORMAT_BYTES_TIMES_2 0
+#define FORMAT_BYTES_TIMES_3 0
+#define FORMAT_BYTES_TIMES_4 1
+#define FORMAT_BYTES_TIMES_5 16
+#define FORMAT_BYTES_TIMES_6 0
+#define FORMAT_BYTES_TIMES_7 0
+#define FORMAT_BYTES_TIMES_8 1
+#define FORMAT_BYTES_TIMES_9 16
+
 #define FORMAT_PASTE(table, type) table##type
 #define FORMAT_OF(table, type) FORMAT_PASTE(table, type)
 
@@ -110,5 +126,8 @@
 
 #define K_RUN FORMAT_OF(FORMAT_RUN_, K_TYPE)
 #define V_RUN FORMAT_OF(FORMAT_RUN_, V_TYPE)
+
+#define K_BYTES FORMAT_OF(FORMAT_BYTES_TIMES_, K_TYPE)
+#define K_BYTES_ELEMENT(i) (K_TYPE == TYPE_INT4 ? (i) % 4 * 2 + (i) / 4 : (i))
 
 #endif

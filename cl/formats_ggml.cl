@@ -136,59 +136,23 @@ static inline ggml_run ggml_load_words(const __global uchar *row, int block, int
     return run;
 }
 
-/* The words of a block by pairs: where the first word is no pair's first, it is the one that is loaded alone, and otherwise
- * the last. */
-static inline ggml_run ggml_load_pairs(const __global uchar *row, int block, int num_words)
+/* Word i of the codes' num_words (8 or 4), which begin at bytes 2, 4, 6 and 8: halfword by halfword the codes stay where they
+ * lie, those past the last word in the place of what lies before the first one. */
+static inline uint ggml_run_word(const ggml_run *run, int i, int num_words)
 {
-    const __global uchar *const from = ggml_first_word(row, block, num_words);
-    const uint odd = (uint)(ulong)from & 8u, odd_mask = odd != 0 ? ~0u : 0u;
-    const __global uint4 *const pairs = (const __global uint4 *)(from + odd);
-    const uint2 alone = *(const __global uint2 *)(from + (odd != 0 ? 0 : (num_words - 1) * 8));
-    uint in_order[2 * GGML_RUN_WORDS + 2]; /* the pairs, as they lie */
-    ggml_run run;
+    const uint first_codes = run->turn == 0 ? 0xffff0000u : 0, second_codes = run->turn < 2 ? ~0u : run->turn == 2 ? 0xffff0000u : 0;
 
-    run.turn = (uint)block & 3u;
-#pragma unroll
-    for (int i = 0; i < num_words / 2; i++) {
-        const uint4 pair = pairs[i];
-        in_order[4 * i] = pair.x;
-        in_order[4 * i + 1] = pair.y;
-        in_order[4 * i + 2] = pair.z;
-        in_order[4 * i + 3] = pair.w;
-    }
-#pragma unroll
-    for (int i = 0; i < 2 * num_words; i++) {
-        const uint single = i % 2 == 0 ? alone.x : alone.y;
-        const uint with_first = i < 2 ? single : in_order[i - 2];
-        const uint with_last = i < 2 * num_words - 2 ? in_order[i] : single;
-        run.halves[i] = bitselect(with_last, with_first, odd_mask);
-    }
-    return run;
+    if (i == 0)
+        return bitselect(run->halves[num_words], run->halves[0], first_codes);
+    if (i == 1)
+        return bitselect(run->halves[num_words + 1], run->halves[1], second_codes);
+    return run->halves[i];
 }
 
-/* The four bytes from byte 2 of the pair (a, b) on, or b. */
-static inline uint ggml_align(uint a, uint b, bool second)
+/* Which byte of a block's num_bytes codes lies at byte i of those words. */
+static inline int ggml_run_byte(int block, int i, int num_bytes)
 {
-#if CLFD_PTX
-    return ptx_permute(a, b, second ? 0x7654 : 0x5432);
-#else
-    return second ? b : a >> 16 | b << 16;
-#endif
-}
-
-/* Bytes [8 i, 8 i + 8) of the codes, which begin at bytes 2, 4, 6 and 8. */
-static inline uint2 ggml_pick_run(const ggml_run *run, int i)
-{
-    const bool second = (run->turn & 1) != 0;
-    const uint later = run->turn & 2 ? ~0u : 0u; /* a choice of indices would put the words into memory */
-    uint halves[3];
-    uint2 picked;
-#pragma unroll
-    for (int k = 0; k < 3; k++)
-        halves[k] = bitselect(run->halves[2 * i + k], run->halves[2 * i + k + 1], later);
-    picked.x = ggml_align(halves[0], halves[1], second);
-    picked.y = ggml_align(halves[1], halves[2], second);
-    return picked;
+    return (i - 2 * ((block & 3) + 1)) & (num_bytes - 1);
 }
 
 static inline float ggml_run_scale(const ggml_run *run)
@@ -199,15 +163,29 @@ static inline float ggml_run_scale(const ggml_run *run)
 
 static inline q8_0_run q8_0_load_run(const __global uchar *row, int index)
 {
-    return ggml_load_pairs(row, index / 32, 5);
+    return ggml_load_words(row, index / 32, 5);
 }
-static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(ggml_pick_run(&run, i)); }
+static inline uint2 q8_0_run_codes(const q8_0_run *run, int i)
+{
+    return (uint2)(ggml_run_word(run, 2 * i, 8), ggml_run_word(run, 2 * i + 1, 8));
+}
+static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(q8_0_run_codes(&run, i)); }
+static inline int q8_0_run_element(int block, int i) { return ggml_run_byte(block, i, 32); }
 static inline float q8_0_run_scale(q8_0_run run) { return ggml_run_scale(&run); }
+static inline uint2 q8_0_bytes_run(q8_0_run run, int i) { return q8_0_run_codes(&run, i); }
+static inline uint2 q8_0_bytes8(q8_0_raw8 raw) { return ggml_pick(raw); }
 
 static inline q4_0_run q4_0_load_run(const __global uchar *row, int index)
 {
     return ggml_load_words(row, index / 32, 3);
 }
-static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
+static inline uint2 q4_0_run_codes(const q4_0_run *run, int i)
+{
+    return (uint2)(ggml_run_word(run, i % 2 * 2, 4), ggml_run_word(run, i % 2 * 2 + 1, 4));
+}
+static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(q4_0_run_codes(&run, i), i >= 2); }
+static inline int q4_0_run_element(int block, int i) { return (i & 16) + ggml_run_byte(block, i, 16); }
 static inline float q4_0_run_scale(q4_0_run run) { return ggml_run_scale(&run); }
+static inline uint2 q4_0_bytes_run(q4_0_run run, int i) { return packed_q4_0_bytes(q4_0_run_codes(&run, i), i >= 2); }
+static inline uint2 q4_0_bytes8(q4_0_raw8 raw) { return packed_q4_0_bytes(ggml_pick(raw.bytes), raw.high); }
 #endif

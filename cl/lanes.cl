@@ -7,6 +7,7 @@
  *   LANES_UNROLL    tokens per lane group and step, a power of two
  *   LANES_PARTS     parts that share the query rows of a block, a power of two
  *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used
+ *   LANES_DOT       1: scores of codes are summed up in integers where lanes_dot.cl can
  *   LANES_EXCHANGE  how lanes exchange values: 0 local memory and barriers, 1 sub-group shuffles, 2 PTX shuffles
  */
 #ifndef CLFD_LANES_CL
@@ -35,6 +36,9 @@
 #endif
 #ifndef LANES_AHEAD
 #define LANES_AHEAD 0
+#endif
+#ifndef LANES_DOT /* where four products and their sum are one instruction */
+#define LANES_DOT CLFD_PTX
 #endif
 #ifndef LANES_PARTS
 #define LANES_PARTS 1
@@ -78,6 +82,22 @@
 #define RUN_CHUNK(c, lane, run) (((c) / (run)*LANES + (lane)) * (run) + (c) % (run))
 #define LANE_CHUNK(c, lane) RUN_CHUNK(c, lane, LANE_RUN)
 #define LANE_CHUNK_V(c, lane) RUN_CHUNK(c, lane, LANE_RUN_V)
+
+/* The dim of element e of chunk c of a lane, in the order in which runs unpack. */
+#if LANE_RUN > 1
+#define LANE_DIM(c, lane, e)                                                                                           \
+    ((LANE_CHUNK(c, lane) - (c) % LANE_RUN) * 8 +                                                                      \
+     K_FORMAT(run_element)((c) / LANE_RUN * LANES + (lane), (c) % LANE_RUN * 8 + (e)))
+#else
+#define LANE_DIM(c, lane, e) (LANE_CHUNK(c, lane) * 8 + (e))
+#endif
+#if LANE_RUN_V > 1
+#define LANE_DIM_V(c, lane, e)                                                                                         \
+    ((LANE_CHUNK_V(c, lane) - (c) % LANE_RUN_V) * 8 +                                                                  \
+     V_FORMAT(run_element)((c) / LANE_RUN_V * LANES + (lane), (c) % LANE_RUN_V * 8 + (e)))
+#else
+#define LANE_DIM_V(c, lane, e) (LANE_CHUNK_V(c, lane) * 8 + (e))
+#endif
 
 /* A scale of a whole row belongs to its score or to its weight, and only the lane that has those needs it. Otherwise a
  * lane needs one for each of its runs, as it does of zeros. */

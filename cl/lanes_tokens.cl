@@ -137,6 +137,32 @@ LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, int 
     return chunks;
 }
 
+#if K_BYTES != 0
+/* The same of K as bytes. Past the last run the queries are 0. */
+typedef struct lanes_bytes {
+    uint2 codes[LANE_RUN];
+    float scale;
+} lanes_bytes;
+
+LANES_INLINE lanes_bytes lanes_key_bytes(const lanes_token *token, int i, int lane)
+{
+    lanes_bytes bytes;
+#if LANE_RUN > 1
+#pragma unroll
+    for (int c = 0; c < LANE_RUN; c++)
+        bytes.codes[c] = K_FORMAT(bytes_run)(token->k[i], c);
+#else
+    bytes.codes[0] = K_FORMAT(bytes8)(token->k[i]);
+#endif
+#if K_SCALE == SCALE_ROW && LANE_RUN > 1
+    bytes.scale = kv_key_factor(K_FORMAT(run_scale)(token->k[i]));
+#else
+    bytes.scale = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
+#endif
+    return bytes;
+}
+#endif
+
 LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_token *token, int i)
 {
     lanes_chunks chunks;
