@@ -140,7 +140,9 @@ static inline ggml_run ggml_load_words(const __global uchar *row, int block, int
  * lie, those past the last word in the place of what lies before the first one. */
 static inline uint ggml_run_word(const ggml_run *run, int i, int num_words)
 {
-    const uint first_codes = run->turn == 0 ? 0xffff0000u : 0, second_codes = run->turn < 2 ? ~0u : run->turn == 2 ? 0xffff0000u : 0;
+    const uint first_codes = run->turn == 0 ? 0xffff0000u : 0, second_codes = run->turn < 2    ? ~0u
+                                                                              : run->turn == 2 ? 0xffff0000u
+                                                                                               : 0;
 
     if (i == 0)
         return bitselect(run->halves[num_words], run->halves[0], first_codes);

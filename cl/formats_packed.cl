@@ -156,7 +156,8 @@ static inline uint2 packed_int4_bytes(uint codes) { return (uint2)(codes << 4, c
 static inline uint2 packed_q4_0_bytes(uint2 bytes, bool high)
 {
     const uint2 upper = high ? bytes : bytes << 4;
-    return (uint2)(packed_and_xor(upper.x, 0xf0f0f0f0u, 0x80808080u), packed_and_xor(upper.y, 0xf0f0f0f0u, 0x80808080u));
+    return (uint2)(packed_and_xor(upper.x, 0xf0f0f0f0u, 0x80808080u),
+                   packed_and_xor(upper.y, 0xf0f0f0f0u, 0x80808080u));
 }
 
 /* A magnitude of e4m3, shifted by 7, is the f16 of its 256th part, subnormals included. The only NaN is the magnitude of

@@ -3,7 +3,7 @@
  * Two forms. One makes floats of K's codes and multiplies them by q. The other (DOT_BYTES) leaves codes of 8 and 4 bits as
  * bytes: a lane writes its part of q as integers of a unit that is a power of two, and these as digits of a signed byte
  * each, to base 256. Sums of codes times digits are exact in 32 bits, four products an instruction; the unit is such that
- * the greatest |q| of the lane has at least 22 bits, as many as the rounding of float sums leaves anyway. Elements of q that
+ * the greatest |q| of the lane has 30 bits, so that what is lost of the others is nothing to a float sum. Elements of q that
  * are no number have digits of 0, and their products are added as floats.
  *
  * Tunables: those of lanes.cl.
@@ -12,6 +12,10 @@
 #define CLFD_LANES_DOT_CL
 
 #include "lanes_tokens.cl"
+
+/* Digits of an element of q: with 3 of them elements of 1 beside one of 4096 lose what makes errors of 1e-4. */
+#define DOT_DIGITS 4
+#define DOT_BITS (8 * DOT_DIGITS - 2) /* of the greatest |q| in units, at least */
 
 #define DOT_BYTES (LANES_DOT && K_BYTES != 0 && !K_ZEROS && !LANES_Q_LOCAL)
 
@@ -50,7 +54,7 @@ typedef struct lanes_queries {
     __local float8 *shared; /* of all parts and lanes: lanes_shared_q */
 #endif
 #if DOT_BYTES
-    uint digits[LANES_ROWS][LANE_CHUNKS][3][2]; /* of eight elements, the highest digits first */
+    uint digits[LANES_ROWS][LANE_CHUNKS][DOT_DIGITS][2]; /* of eight elements, the highest digits first */
     float unit[LANES_ROWS];
     uint irregular; /* bit r: row r has infinities or NaNs; `shared` has them, and 0 in the place of other elements */
 #elif !LANES_Q_LOCAL
@@ -106,24 +110,25 @@ LANES_INLINE void lanes_split_q(int r, const float8 *values, lanes_queries *quer
         const float2 two = max(four.lo, four.hi);
         largest = max(largest, max(two.x, two.y));
     }
-    /* |q| / unit is below 2^23 less a 64th, which the digits hold. Exponents as the bits of floats have them; unit and
-     * 1 / unit are normal numbers. */
-    const int exponent = max((as_int(largest) + (1 << 17)) >> 23, 28);
-    const float per_unit = as_float((2 * 127 + 22 - exponent) << 23);
-    queries->unit[r] = as_float((exponent - 22) << 23) * (1.0f / K_BYTES);
+    /* |q| / unit is below twice 2^DOT_BITS less a 64th, which the digits hold. Exponents as the bits of floats have them;
+     * unit and 1 / unit are normal numbers. */
+    const int exponent = max((as_int(largest) + (1 << 17)) >> 23, DOT_BITS + 5);
+    const float per_unit = as_float((2 * 127 + DOT_BITS - exponent) << 23);
+    const uint excess = 0x80808080u >> (32 - 8 * DOT_DIGITS);
+    queries->unit[r] = as_float((exponent - DOT_BITS) << 23) * (1.0f / K_BYTES);
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++) {
         uint digits[8];
         /* By what a byte exceeds 128, that is the signed digit: its uppermost bit turned. */
-        vstore8((as_uint8(convert_int8_rte(values[c] * per_unit)) + 0x808080u) ^ 0x808080u, 0, digits);
+        vstore8((as_uint8(convert_int8_rte(values[c] * per_unit)) + excess) ^ excess, 0, digits);
 #pragma unroll
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < DOT_DIGITS; k++)
 #pragma unroll
             for (int w = 0; w < 2; w++) {
                 uint word = 0;
 #pragma unroll
                 for (int b = 0; b < 4; b++)
-                    word |= (digits[K_BYTES_ELEMENT(w * 4 + b)] >> (16 - 8 * k) & 0xffu) << (8 * b);
+                    word |= (digits[K_BYTES_ELEMENT(w * 4 + b)] >> (8 * (DOT_DIGITS - 1 - k)) & 0xffu) << (8 * b);
                 queries->digits[r][c][k][w] = word;
             }
     }
@@ -137,7 +142,7 @@ LANES_INLINE float lanes_dot_run(const lanes_queries *queries, const uint2 *code
 {
     float sum = 0.0f;
 #pragma unroll
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < DOT_DIGITS; k++) {
         int digit_sum = as_int(DOT_ZERO);
 #pragma unroll
         for (int c = 0; c < LANE_RUN; c++) {
@@ -167,8 +172,8 @@ LANES_INLINE void lanes_sum_irregular(const lanes_place *at, const lanes_queries
 #pragma unroll
                 for (int c = 0; c < LANE_RUN; c++) {
                     const int from = lanes_shared_q(lanes_row(at->part, r), i * LANE_RUN + c, at->lane);
-                    sums[sum] = fma(chunks.scales[c], lanes_dot8(queries->shared[from], chunks.values[c], 0.0f),
-                                    sums[sum]);
+                    sums[sum] =
+                        fma(chunks.scales[c], lanes_dot8(queries->shared[from], chunks.values[c], 0.0f), sums[sum]);
                 }
             }
         }
