@@ -83,7 +83,7 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
 #else
     __local float8 *const shared_q = NULL;
 #endif
-    const lanes_place at = lanes_find_place(share);
+    lanes_place at = lanes_find_place(share);
     __local decode_work work;
     decode_item item;
     DECODE_INPUTS(in);
@@ -93,6 +93,7 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
     {
         lanes_queries queries;
         lanes_stream stream;
+        at.odd = lanes_find_odd(&args, &in, &item);
         lanes_open_queries(q, &args, &item, &at, shared_q, &queries);
         stream.m = -INFINITY;
         stream.l = 0.0f;

@@ -83,22 +83,6 @@
 #define LANE_CHUNK(c, lane) RUN_CHUNK(c, lane, LANE_RUN)
 #define LANE_CHUNK_V(c, lane) RUN_CHUNK(c, lane, LANE_RUN_V)
 
-/* The dim of element e of chunk c of a lane, in the order in which runs unpack. */
-#if LANE_RUN > 1
-#define LANE_DIM(c, lane, e)                                                                                           \
-    ((LANE_CHUNK(c, lane) - (c) % LANE_RUN) * 8 +                                                                      \
-     K_FORMAT(run_element)((c) / LANE_RUN * LANES + (lane), (c) % LANE_RUN * 8 + (e)))
-#else
-#define LANE_DIM(c, lane, e) (LANE_CHUNK(c, lane) * 8 + (e))
-#endif
-#if LANE_RUN_V > 1
-#define LANE_DIM_V(c, lane, e)                                                                                         \
-    ((LANE_CHUNK_V(c, lane) - (c) % LANE_RUN_V) * 8 +                                                                  \
-     V_FORMAT(run_element)((c) / LANE_RUN_V * LANES + (lane), (c) % LANE_RUN_V * 8 + (e)))
-#else
-#define LANE_DIM_V(c, lane, e) (LANE_CHUNK_V(c, lane) * 8 + (e))
-#endif
-
 /* A scale of a whole row belongs to its score or to its weight, and only the lane that has those needs it. Otherwise a
  * lane needs one for each of its runs, as it does of zeros. */
 #define ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
@@ -155,6 +139,7 @@ typedef struct lanes_place {
     int first; /* the item that is lane 0 of this lane group */
     int group; /* of the part */
     int part;
+    int odd; /* KV_PAIRS: of the rows of an item */
 } lanes_place;
 
 LANES_INLINE lanes_place lanes_find_place(__local float *share)
@@ -167,7 +152,66 @@ LANES_INLINE lanes_place lanes_find_place(__local float *share)
     at.first = item - at.lane;
     at.group = item / LANES % GROUPS;
     at.part = item / PART_WG;
+    at.odd = 0;
     return at;
+}
+
+/* Where the rows of an item lie. */
+LANES_INLINE int lanes_find_odd(const decode_args *args, const decode_inputs *in, const decode_item *item)
+{
+#if KV_PAIRS
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
+    return (int)((ulong)(K_TYPE == TYPE_Q8_0 ? cache.k : cache.v) >> 3) & 1;
+#else
+    return 0;
+#endif
+}
+
+/* The first dim of run i of a lane, of `dims`; of the last run past it. */
+LANES_INLINE int lanes_run_dim(int i, int lane, int run, int dims)
+{
+    const int d = RUN_CHUNK(i * run, lane, run) * 8;
+    return dims / 8 % (LANES * run) == 0 ? d : min(d, dims - 8 * run);
+}
+
+/* How the elements of run i of a lane lie. */
+LANES_INLINE int lanes_key_phase(int i, int lane, int odd)
+{
+#if LANE_RUN > 1
+    return K_FORMAT(run_phase)(lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM) / (8 * LANE_RUN), odd);
+#else
+    return 0;
+#endif
+}
+
+LANES_INLINE int lanes_value_phase(int i, int lane, int odd)
+{
+#if LANE_RUN_V > 1
+    return V_FORMAT(run_phase)(lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V) / (8 * LANE_RUN_V), odd);
+#else
+    return 0;
+#endif
+}
+
+/* The dim of element e of chunk c of a lane, in the order of unpacking. Past the last chunk it is HEAD_DIM at least. */
+LANES_INLINE int lanes_key_dim(int c, int lane, int odd, int e)
+{
+#if LANE_RUN > 1
+    const int phase = lanes_key_phase(c / LANE_RUN, lane, odd);
+    return LANE_CHUNK(c / LANE_RUN * LANE_RUN, lane) * 8 + K_FORMAT(run_element)(phase, c % LANE_RUN * 8 + e);
+#else
+    return LANE_CHUNK(c, lane) * 8 + e;
+#endif
+}
+
+LANES_INLINE int lanes_value_dim(int c, int lane, int odd, int e)
+{
+#if LANE_RUN_V > 1
+    const int phase = lanes_value_phase(c / LANE_RUN_V, lane, odd);
+    return LANE_CHUNK_V(c / LANE_RUN_V * LANE_RUN_V, lane) * 8 + V_FORMAT(run_element)(phase, c % LANE_RUN_V * 8 + e);
+#else
+    return LANE_CHUNK_V(c, lane) * 8 + e;
+#endif
 }
 
 /* Row r of a part as a row of the block. A part may end past the block. */

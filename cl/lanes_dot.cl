@@ -3,8 +3,9 @@
  * Two forms. One makes floats of K's codes and multiplies them by q. The other (DOT_BYTES) leaves codes of 8 and 4 bits as
  * bytes: a lane writes its part of q as integers of a unit that is a power of two, and these as digits of a signed byte
  * each, to base 256. Sums of codes times digits are exact in 32 bits, four products an instruction; the unit is such that
- * the greatest |q| of the lane has 30 bits, so that what is lost of the others is nothing to a float sum. Elements of q that
- * are no number have digits of 0, and their products are added as floats.
+ * the greatest |q| of the lane has at least 22 bits, as many as the rounding of float sums leaves anyway. Elements of q that
+ * are no number, or so great that the others would lose their bits, have digits of 0: their products are added as
+ * floats.
  *
  * Tunables: those of lanes.cl.
  */
@@ -13,15 +14,15 @@
 
 #include "lanes_tokens.cl"
 
-/* Digits of an element of q: with 3 of them elements of 1 beside one of 4096 lose what makes errors of 1e-4. */
-#define DOT_DIGITS 4
-#define DOT_BITS (8 * DOT_DIGITS - 2) /* of the greatest |q| in units, at least */
+#define DOT_DIGITS 3 /* of an element of q. With 4 an H200 took 8 to 12% longer: registers */
+#define DOT_BITS 22  /* of the greatest |q| in units, at least */
+#define DOT_RANGE 256.0f
 
 #define DOT_BYTES (LANES_DOT && K_BYTES != 0 && !K_ZEROS && !LANES_Q_LOCAL)
 
 /* Chunk c of query row r as floats, for this lane; zeros past the last one. */
 LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
-                                 int c, int lane)
+                                 int c, const lanes_place *at, int lane)
 {
     float values[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     if (LANE_CHUNK(c, lane) < CHUNKS) {
@@ -29,7 +30,7 @@ LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args 
         const long index = decode_q_index(args, item, &row);
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            values[e] = q_load(q, index + LANE_DIM(c, lane, e));
+            values[e] = q_load(q, index + lanes_key_dim(c, lane, at->odd, e));
     }
     return vload8(0, values);
 }
@@ -56,7 +57,7 @@ typedef struct lanes_queries {
 #if DOT_BYTES
     uint digits[LANES_ROWS][LANE_CHUNKS][DOT_DIGITS][2]; /* of eight elements, the highest digits first */
     float unit[LANES_ROWS];
-    uint irregular; /* bit r: row r has infinities or NaNs; `shared` has them, and 0 in the place of other elements */
+    uint irregular; /* bit r: row r has elements that cannot share a unit; `shared` has them, 0 in the others' places */
 #elif !LANES_Q_LOCAL
     float8 own[LANES_ROWS][LANE_CHUNKS];
 #endif
@@ -79,19 +80,53 @@ LANES_INLINE int lanes_dot_bytes(uint a, uint b, int sum)
 #endif
 }
 
-/* Takes infinities and NaNs out of the lane's part of row r, and puts them into local memory if there are any. */
+LANES_INLINE int lanes_count(int8 conditions)
+{
+    const int4 four = conditions.lo + conditions.hi;
+    return -(four.x + four.y + four.z + four.w);
+}
+
+/* Below what |q| an element can share its unit with the others: of those that are not 0, half lie within DOT_RANGE of the
+ * greatest. */
+LANES_INLINE float lanes_regular_limit(const float8 *values)
+{
+    float limit = INFINITY;
+    for (;;) {
+        float8 largest = 0.0f;
+        int great = 0, small = 0;
+#pragma unroll
+        for (int c = 0; c < LANE_CHUNKS; c++) {
+            const float8 x = fabs(values[c]);
+            largest = fmax(largest, x < limit ? x : (float8)(0.0f));
+        }
+        const float4 four = fmax(largest.lo, largest.hi);
+        const float top = fmax(fmax(four.x, four.y), fmax(four.z, four.w)), bound = top / DOT_RANGE;
+#pragma unroll
+        for (int c = 0; c < LANE_CHUNKS; c++) {
+            const float8 x = fabs(values[c]);
+            great += lanes_count(x >= bound && x <= top);
+            small += lanes_count(x > 0.0f && x < bound);
+        }
+        if (small <= great)
+            return limit;
+        limit = bound;
+    }
+}
+
+/* Takes what cannot share the others' unit out of the lane's part of row r, and puts it into local memory. */
 LANES_INLINE void lanes_part_q(const lanes_place *at, int r, float8 *values, lanes_queries *queries)
 {
+    const float limit = lanes_regular_limit(values);
     bool irregular = false;
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++)
-        irregular |= !all(fabs(values[c]) < INFINITY);
+        irregular |= !all(fabs(values[c]) < limit);
     if (!irregular)
         return;
     queries->irregular |= 1u << r;
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++) {
-        const int8 regular = fabs(values[c]) < INFINITY;
+        const int8 regular = fabs(values[c]) < limit;
         if (at->group == 0)
             queries->shared[lanes_shared_q(lanes_row(at->part, r), c, at->lane)] =
                 select(values[c], (float8)(0.0f), regular);
@@ -114,7 +149,7 @@ LANES_INLINE void lanes_split_q(int r, const float8 *values, lanes_queries *quer
      * unit and 1 / unit are normal numbers. */
     const int exponent = max((as_int(largest) + (1 << 17)) >> 23, DOT_BITS + 5);
     const float per_unit = as_float((2 * 127 + DOT_BITS - exponent) << 23);
-    const uint excess = 0x80808080u >> (32 - 8 * DOT_DIGITS);
+    const uint excess = 0x808080u;
     queries->unit[r] = as_float((exponent - DOT_BITS) << 23) * (1.0f / K_BYTES);
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++) {
@@ -167,7 +202,7 @@ LANES_INLINE void lanes_sum_irregular(const lanes_place *at, const lanes_queries
                 continue;
 #pragma unroll
             for (int u = 0; u < LANES_UNROLL; u++) {
-                const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at->lane);
+                const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at);
                 const int sum = r * LANES_UNROLL + u;
 #pragma unroll
                 for (int c = 0; c < LANE_RUN; c++) {
@@ -199,7 +234,7 @@ LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_a
 #endif
 #if LANES_Q_LOCAL
     for (int x = at->item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
-        shared[x] = lanes_load_q(q, args, item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, x % LANES);
+        shared[x] = lanes_load_q(q, args, item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, at, x % LANES);
 #else
 #if DOT_BYTES
     queries->irregular = 0;
@@ -209,7 +244,7 @@ LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_a
         float8 values[LANE_CHUNKS];
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS; c++)
-            values[c] = lanes_load_q(q, args, item, lanes_row(at->part, r), c, at->lane);
+            values[c] = lanes_load_q(q, args, item, lanes_row(at->part, r), c, at, at->lane);
 #if DOT_BYTES
         lanes_part_q(at, r, values, queries);
         lanes_split_q(r, values, queries);
@@ -233,14 +268,14 @@ LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries,
 #pragma unroll
         for (int i = 0; i < LANE_RUNS; i++) {
 #if DOT_BYTES
-            const lanes_bytes bytes = lanes_key_bytes(&step->tokens[u], i, at->lane);
+            const lanes_bytes bytes = lanes_key_bytes(&step->tokens[u], i, at);
 #pragma unroll
             for (int r = 0; r < LANES_ROWS; r++) {
                 const int sum = r * LANES_UNROLL + u;
                 sums[sum] = fma(bytes.scale, lanes_dot_run(queries, bytes.codes, r, i), sums[sum]);
             }
 #else
-            const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at->lane);
+            const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at);
 #pragma unroll
             for (int c = 0; c < LANE_RUN; c++)
 #pragma unroll

@@ -7,7 +7,7 @@
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-enum { HEAD_DIM = 128, KV_HEADS = 3, Q_HEADS = 6, KV_LEN = 60 };
+enum { HEAD_DIM = 128, KV_HEADS = 2, Q_HEADS = 4, KV_LEN = 60 };
 
 static const clfd_type kv_types[] = {CLFD_TYPE_Q8_0, CLFD_TYPE_Q4_0, CLFD_TYPE_INT8, CLFD_TYPE_INT4};
 static const clfd_type q_types[] = {CLFD_TYPE_F16, CLFD_TYPE_BF16, CLFD_TYPE_F32};
@@ -22,7 +22,7 @@ static attention_problem dot_case(clfd_type q_type, clfd_type kv_type)
     p.attention.max_batch = p.batch = 1;
     p.attention.max_kv_len = 64;
     p.attention.q_type = q_type;
-    p.attention.num_kv_heads = KV_HEADS; /* rows of blocks begin on odd multiples of 8 bytes, too */
+    p.attention.num_kv_heads = KV_HEADS; /* those of blocks begin on odd multiples of 8 bytes in the second one */
     p.attention.num_q_heads = Q_HEADS;
     p.attention.q_len = 1;
     p.attention.tuning = "family=decode_lanes exchange=local wg=32 lanes=4 unroll=2 parts=1";
@@ -117,12 +117,12 @@ START_TEST(infinities_and_nan_in_a_query_match_the_reference)
             attention_call *const call = attention_open(&p);
             put_keys(call, 70, 1.0f, factors[f], 3);
             put_query(call, 1, 70, elements[e]);
-            put_query(call, 4, 70, elements[e]);
+            put_query(call, 2, 70, elements[e]);
             attention_run(call);
             attention_expect_reference(call);
             const bool hidden = f <= 1 && elements[e] == (f == 0 ? -INFINITY : INFINITY);
             ck_assert(hidden ? call->lse[1] == -INFINITY : isnan(call->lse[1]) != 0);
-            ck_assert(isfinite(call->lse[0]) && isfinite(call->lse[5]));
+            ck_assert(isfinite(call->lse[0]) && isfinite(call->lse[3]));
             attention_close(call);
         }
 }
@@ -146,7 +146,7 @@ static void put_codes(attention_call *call, uint32_t key, uint32_t head, unsigne
 START_TEST(the_greatest_sums_match_the_reference)
 {
     static const unsigned char bytes[][2] = {{0x80, 0x7f}, {0x00, 0xff}, {0x80, 0x7f}, {0x88, 0x77}}; /* by kv_types */
-    static const float values[] = {65504.0f, -65504.0f, 32767.0f, -32768.0f, 65024.0f, -65280.0f};
+    static const float values[] = {65504.0f, -65504.0f, 65024.0f, -65280.0f};
 
     FOR_EACH_TYPE(q_type, q_types)
     FOR_EACH_TYPE(kv_type, kv_types)
