@@ -31,7 +31,8 @@ LANES_INLINE void lanes_walk(const decode_args *args, const decode_inputs *in, c
         return;
     valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
 #if LANES_AHEAD
-    lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &step);
+    lanes_load_keys(args, in, &cache, at, places, &step);
+    lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
     loaded -= TILE;
     if (loaded > 0)
         valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
@@ -46,29 +47,44 @@ LANES_INLINE void lanes_walk(const decode_args *args, const decode_inputs *in, c
         /* First of all, because what is loaded before such a branch may get loaded behind it. */
         if (queries->irregular != 0) {
 #if !LANES_AHEAD
-            lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &step);
+            lanes_load_keys(args, in, &cache, at, places, &step);
 #endif
             lanes_sum_irregular(at, queries, &step, sums);
         }
 #endif
-#if LANES_AHEAD
+#if LANES_AHEAD == 1
         lanes_step next;
-        if (loaded > 0)
-            lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &next);
-#else
-        lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &step);
+        if (loaded > 0) {
+            lanes_load_keys(args, in, &cache, at, places, &next);
+            lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &next);
+        }
+#elif !LANES_AHEAD
+        lanes_load_keys(args, in, &cache, at, places, &step);
+        lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
 #endif
+#if LANES_AHEAD == 2
+        lanes_sum(at, queries, &step, sums);
+        if (loaded > 0)
+            lanes_load_keys(args, in, &cache, at, places, &step);
+#else
         loaded -= TILE;
         if (loaded > 0)
             valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
         lanes_sum(at, queries, &step, sums);
+#endif
         lanes_reduce(at, sums);
         if (lanes_weigh(args, in, at, stream, &row, &step.scales, sums, item->k_scale, item->end - left, step.valid))
             lanes_accumulate(at, stream, sums, step.tokens, true);
         else
             lanes_accumulate(at, stream, sums, step.tokens, false);
-#if LANES_AHEAD
+#if LANES_AHEAD == 1
         step = next;
+#elif LANES_AHEAD == 2
+        if (loaded > 0)
+            lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
+        loaded -= TILE;
+        if (loaded > 0)
+            valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
 #endif
     }
 }
@@ -83,6 +99,12 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
 #else
     __local float8 *const shared_q = NULL;
 #endif
+#if DOT_BYTES
+    __local uint4 shared_words[LANES_PARTS * LANES * DOT_PLACES / 2 + 1];
+    __local uint2 *const shared_digits = (__local uint2 *)shared_words;
+#else
+    __local uint2 *const shared_digits = NULL;
+#endif
     lanes_place at = lanes_find_place(share);
     __local decode_work work;
     decode_item item;
@@ -94,7 +116,7 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
         lanes_queries queries;
         lanes_stream stream;
         at.odd = lanes_find_odd(&args, &in, &item);
-        lanes_open_queries(q, &args, &item, &at, shared_q, &queries);
+        lanes_open_queries(q, &args, &item, &at, shared_q, shared_digits, &queries);
         stream.m = -INFINITY;
         stream.l = 0.0f;
 #pragma unroll

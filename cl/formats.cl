@@ -102,7 +102,7 @@
 #define FORMAT_RUN_8 4
 #define FORMAT_RUN_9 4
 
-/* Codes as signed bytes. int8 could have them as they are, but an H200 is no faster for it (159 instead of 137 us). */
+/* Codes as signed bytes. int8 could have them as they are, but an H200 was slower with them. */
 #define FORMAT_BYTES_TIMES_1 0
 #define FORMAT_BYTES_TIMES_2 0
 #define FORMAT_BYTES_TIMES_3 0

@@ -6,7 +6,8 @@
  *   LANES           lanes per KV row, a power of two, at least LANES_ROWS
  *   LANES_UNROLL    tokens per lane group and step, a power of two
  *   LANES_PARTS     parts that share the query rows of a block, a power of two
- *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used
+ *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used; 2: its keys as soon as those of
+ *                   the one before are used, its values likewise, into the same registers
  *   LANES_DOT       1: scores of codes are summed up in integers where lanes_dot.cl can
  *   LANES_EXCHANGE  how lanes exchange values: 0 local memory and barriers, 1 sub-group shuffles, 2 PTX shuffles
  */

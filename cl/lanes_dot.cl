@@ -1,11 +1,12 @@
 /* lanes_dot.cl - products of queries and keys: a lane's sums of a step.
  *
  * Two forms. One makes floats of K's codes and multiplies them by q. The other (DOT_BYTES) leaves codes of 8 and 4 bits as
- * bytes: a lane writes its part of q as integers of a unit that is a power of two, and these as digits of a signed byte
+ * bytes: it writes a lane's part of q as integers of a unit that is a power of two, and these as digits of a signed byte
  * each, to base 256. Sums of codes times digits are exact in 32 bits, four products an instruction; the unit is such that
  * the greatest |q| of the lane has at least 22 bits, as many as the rounding of float sums leaves anyway. Elements of q that
  * are no number, or so great that the others would lose their bits, have digits of 0: their products are added as
- * floats.
+ * floats. The lane groups of a part share the digits in local memory: in registers they left too few for a step's loads,
+ * some of which then waited for others (an H200, q8_0: 176 instead of 161 us).
  *
  * Tunables: those of lanes.cl.
  */
@@ -14,11 +15,11 @@
 
 #include "lanes_tokens.cl"
 
-#define DOT_DIGITS 3 /* of an element of q. With 4 an H200 took 8 to 12% longer: registers */
-#define DOT_BITS 22  /* of the greatest |q| in units, at least */
-#define DOT_RANGE 256.0f
-
-#define DOT_BYTES (LANES_DOT && K_BYTES != 0 && !K_ZEROS && !LANES_Q_LOCAL)
+/* Where it pays: the more rows share what makes floats of codes, the less of that is a row's. */
+#define DOT_BYTES (LANES_DOT && K_BYTES != 0 && !K_ZEROS && !LANES_Q_LOCAL && (LANE_RUN > 1 || LANES_ROWS <= 2))
+#define DOT_DIGITS 3     /* of an element of q */
+#define DOT_BITS 22      /* of the greatest |q| in units, at least */
+#define DOT_RANGE 256.0f /* within which elements share a unit */
 
 /* Chunk c of query row r as floats, for this lane; zeros past the last one. */
 LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
@@ -55,7 +56,7 @@ typedef struct lanes_queries {
     __local float8 *shared; /* of all parts and lanes: lanes_shared_q */
 #endif
 #if DOT_BYTES
-    uint digits[LANES_ROWS][LANE_CHUNKS][DOT_DIGITS][2]; /* of eight elements, the highest digits first */
+    const __local uint2 *digits; /* the lane's DOT_PLACES */
     float unit[LANES_ROWS];
     uint irregular; /* bit r: row r has elements that cannot share a unit; `shared` has them, 0 in the others' places */
 #elif !LANES_Q_LOCAL
@@ -134,8 +135,16 @@ LANES_INLINE void lanes_part_q(const lanes_place *at, int r, float8 *values, lan
     }
 }
 
+/* The digits of a lane, each of eight elements, and where digit k (the highest first) of chunk c of row r is. */
+#define DOT_PLACES (LANES_ROWS * LANE_CHUNKS * DOT_DIGITS)
+LANES_INLINE int lanes_digit(int r, int c, int k)
+{
+    return ((r * LANE_RUNS + c / LANE_RUN) * DOT_DIGITS + k) * LANE_RUN + c % LANE_RUN;
+}
+
 /* The lane's part of row r as digits. */
-LANES_INLINE void lanes_split_q(int r, const float8 *values, lanes_queries *queries)
+LANES_INLINE void lanes_split_q(const lanes_place *at, int r, const float8 *values, __local uint2 *to,
+                                lanes_queries *queries)
 {
     float largest = 0.0f;
 #pragma unroll
@@ -149,42 +158,54 @@ LANES_INLINE void lanes_split_q(int r, const float8 *values, lanes_queries *quer
      * unit and 1 / unit are normal numbers. */
     const int exponent = max((as_int(largest) + (1 << 17)) >> 23, DOT_BITS + 5);
     const float per_unit = as_float((2 * 127 + DOT_BITS - exponent) << 23);
-    const uint excess = 0x808080u;
+    const uint halves = 0x808080u; /* 128 in the place of each digit */
     queries->unit[r] = as_float((exponent - DOT_BITS) << 23) * (1.0f / K_BYTES);
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++) {
         uint digits[8];
-        /* By what a byte exceeds 128, that is the signed digit: its uppermost bit turned. */
-        vstore8((as_uint8(convert_int8_rte(values[c] * per_unit)) + excess) ^ excess, 0, digits);
+        /* With 128 added to each the digits are bytes; less 128 again, each for itself, is the uppermost bit turned. */
+        vstore8((as_uint8(convert_int8_rte(values[c] * per_unit)) + halves) ^ halves, 0, digits);
 #pragma unroll
-        for (int k = 0; k < DOT_DIGITS; k++)
+        for (int k = 0; k < DOT_DIGITS; k++) {
+            uint words[2];
 #pragma unroll
             for (int w = 0; w < 2; w++) {
-                uint word = 0;
+                words[w] = 0;
 #pragma unroll
                 for (int b = 0; b < 4; b++)
-                    word |= (digits[K_BYTES_ELEMENT(w * 4 + b)] >> (8 * (DOT_DIGITS - 1 - k)) & 0xffu) << (8 * b);
-                queries->digits[r][c][k][w] = word;
+                    words[w] |= (digits[K_BYTES_ELEMENT(w * 4 + b)] >> (8 * (DOT_DIGITS - 1 - k)) & 0xffu) << (8 * b);
             }
+            if (at->group == 0)
+                to[lanes_digit(r, c, k)] = (uint2)(words[0], words[1]);
+        }
     }
 }
 
 /* Sums within 2^22 of this number are floats at once: its integer is the 0 of the bits. */
 #define DOT_ZERO 12582912.0f
 
-/* Run i of a key times row r. A run has 32 elements at most: sums are below 2^19. */
-LANES_INLINE float lanes_dot_run(const lanes_queries *queries, const uint2 *codes, int r, int i)
+/* Run i of a key times row r. A run has 32 elements at most: sums are below 2^19. `digits`: of the lane. */
+LANES_INLINE float lanes_dot_run(const lanes_queries *queries, const __local uint2 *digits, const uint2 *codes, int r,
+                                 int i)
 {
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < DOT_DIGITS; k++) {
         int digit_sum = as_int(DOT_ZERO);
+#if LANE_RUN % 2 == 0
 #pragma unroll
-        for (int c = 0; c < LANE_RUN; c++) {
-            const uint *const digits = queries->digits[r][i * LANE_RUN + c][k];
-            digit_sum = lanes_dot_bytes(codes[c].x, digits[0], digit_sum);
-            digit_sum = lanes_dot_bytes(codes[c].y, digits[1], digit_sum);
+        for (int c = 0; c < LANE_RUN; c += 2) {
+            const uint4 four = *(const __local uint4 *)(digits + lanes_digit(r, i * LANE_RUN + c, k));
+            digit_sum = lanes_dot_bytes(codes[c].x, four.x, digit_sum);
+            digit_sum = lanes_dot_bytes(codes[c].y, four.y, digit_sum);
+            digit_sum = lanes_dot_bytes(codes[c + 1].x, four.z, digit_sum);
+            digit_sum = lanes_dot_bytes(codes[c + 1].y, four.w, digit_sum);
         }
+#else
+        const uint2 two = digits[lanes_digit(r, i, k)];
+        digit_sum = lanes_dot_bytes(codes[0].x, two.x, digit_sum);
+        digit_sum = lanes_dot_bytes(codes[0].y, two.y, digit_sum);
+#endif
         sum = fma(sum, 256.0f, as_float(digit_sum) - DOT_ZERO);
     }
     return sum * queries->unit[r];
@@ -225,9 +246,11 @@ LANES_INLINE float8 lanes_query(const lanes_queries *queries, const lanes_place 
 }
 #endif
 
-/* Reads the block's query rows. `shared` has room for those of all parts, if LANES_Q_SHARED. */
+/* Reads the block's query rows. `shared` has room for those of all parts, if LANES_Q_SHARED; `digits`, if DOT_BYTES, for
+ * DOT_PLACES of each lane of each part. */
 LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_args *args, const decode_item *item,
-                                     const lanes_place *at, __local float8 *shared, lanes_queries *queries)
+                                     const lanes_place *at, __local float8 *shared, __local uint2 *digits,
+                                     lanes_queries *queries)
 {
 #if LANES_Q_SHARED
     queries->shared = shared;
@@ -238,6 +261,7 @@ LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_a
 #else
 #if DOT_BYTES
     queries->irregular = 0;
+    queries->digits = digits + (at->part * LANES + at->lane) * DOT_PLACES;
 #endif
 #pragma unroll
     for (int r = 0; r < LANES_ROWS; r++) {
@@ -247,7 +271,7 @@ LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_a
             values[c] = lanes_load_q(q, args, item, lanes_row(at->part, r), c, at, at->lane);
 #if DOT_BYTES
         lanes_part_q(at, r, values, queries);
-        lanes_split_q(r, values, queries);
+        lanes_split_q(at, r, values, digits + (at->part * LANES + at->lane) * DOT_PLACES, queries);
 #else
 #pragma unroll
         for (int c = 0; c < LANE_CHUNKS; c++)
@@ -263,6 +287,13 @@ LANES_INLINE void lanes_open_queries(const __global q_element *q, const decode_a
 /* Adds to the lane's sums of a step, which begin as what lanes_sum_irregular leaves or as 0. */
 LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries, const lanes_step *step, float *sums)
 {
+#if DOT_BYTES
+    int opaque = 0; /* lest the compiler keeps the digits in registers after all */
+#if CLFD_PTX
+    asm volatile("mov.u32 %0, 0;" : "=r"(opaque));
+#endif
+    const __local uint2 *const digits = queries->digits + opaque;
+#endif
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++)
 #pragma unroll
@@ -272,7 +303,7 @@ LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries,
 #pragma unroll
             for (int r = 0; r < LANES_ROWS; r++) {
                 const int sum = r * LANES_UNROLL + u;
-                sums[sum] = fma(bytes.scale, lanes_dot_run(queries, bytes.codes, r, i), sums[sum]);
+                sums[sum] = fma(bytes.scale, lanes_dot_run(queries, digits, bytes.codes, r, i), sums[sum]);
             }
 #else
             const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at);

@@ -223,15 +223,21 @@ typedef struct lanes_step {
     uint valid; /* bit u: token u of the lane group exists */
 } lanes_step;
 
-/* Issues all loads of a step before the first is used. places and valid: what lanes_find_tokens gave for it. */
-LANES_INLINE void lanes_load_step(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                  const lanes_place *at, int end, int left, const kv_place *places, uint valid,
-                                  lanes_step *step)
+/* Issue the loads of a step, all before the first is used: of its keys; of its values, and of what lies apart. `places` and
+ * `valid`: what lanes_find_tokens gave for it. */
+LANES_INLINE void lanes_load_keys(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                  const lanes_place *at, const kv_place *places, lanes_step *step)
 {
-    step->valid = valid;
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++)
         lanes_load_key(args, in, cache, places[u], at->lane, &step->tokens[u]);
+}
+
+LANES_INLINE void lanes_load_values(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                    const lanes_place *at, int end, int left, const kv_place *places, uint valid,
+                                    lanes_step *step)
+{
+    step->valid = valid;
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++)
         lanes_load_value(args, in, cache, places[u], at->lane, &step->tokens[u]);

@@ -25,7 +25,7 @@ static attention_problem dot_case(clfd_type q_type, clfd_type kv_type)
     p.attention.num_kv_heads = KV_HEADS; /* those of blocks begin on odd multiples of 8 bytes in the second one */
     p.attention.num_q_heads = Q_HEADS;
     p.attention.q_len = 1;
-    p.attention.tuning = "family=decode_lanes exchange=local wg=32 lanes=4 unroll=2 parts=1";
+    p.attention.tuning = "family=decode_lanes wg=32 lanes=4 unroll=2 ahead=2 parts=1";
     p.kv_lens = kv_lens;
     return p;
 }
