@@ -10,81 +10,9 @@
  *
  * Tunables: those of lanes.cl.
  */
+#include "lanes_dot.cl"
 #include "lanes_fold.cl"
 #include "lanes_softmax.cl"
-
-LANES_INLINE float lanes_dot8(float8 a, float8 b, float sum)
-{
-    sum = fma(a.s0, b.s0, sum);
-    sum = fma(a.s1, b.s1, sum);
-    sum = fma(a.s2, b.s2, sum);
-    sum = fma(a.s3, b.s3, sum);
-    sum = fma(a.s4, b.s4, sum);
-    sum = fma(a.s5, b.s5, sum);
-    sum = fma(a.s6, b.s6, sum);
-    return fma(a.s7, b.s7, sum);
-}
-
-/* Chunk c of query row r as floats, for this lane; zeros past the last one. */
-LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
-                                 int c, int lane)
-{
-    const int chunk = LANE_CHUNK(c, lane);
-    float values[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    if (chunk < CHUNKS) {
-        const decode_row row = decode_find_row(args, item, r);
-        const long index = decode_q_index(args, item, &row) + chunk * 8;
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            values[e] = q_load(q, index + e);
-    }
-    return vload8(0, values);
-}
-
-/* The block's query rows, for one lane: in registers while they fit, else in local memory. */
-typedef struct lanes_queries {
-#if LANES_Q_LOCAL
-    const __local float8 *shared;
-#else
-    float8 own[LANES_ROWS][LANE_CHUNKS];
-#endif
-} lanes_queries;
-
-/* Chunk c of row r of the lane's part. */
-LANES_INLINE float8 lanes_query(const lanes_queries *queries, const lanes_place *at, int r, int c)
-{
-#if LANES_Q_LOCAL
-    return queries->shared[(lanes_row(at->part, r) * LANE_CHUNKS + c) * LANES + at->lane];
-#else
-    return queries->own[r][c];
-#endif
-}
-
-/* The lane's sums of a step. */
-LANES_INLINE void lanes_sum(const lanes_place *at, const lanes_queries *queries, const lanes_step *step, float *sums)
-{
-#pragma unroll
-    for (int i = 0; i < SUMS; i++)
-        sums[i] = 0.0f;
-#pragma unroll
-    for (int u = 0; u < LANES_UNROLL; u++)
-#pragma unroll
-        for (int i = 0; i < LANE_RUNS; i++) {
-            const lanes_chunks chunks = lanes_key_chunks(&step->tokens[u], i, at->lane);
-#pragma unroll
-            for (int c = 0; c < LANE_RUN; c++)
-#pragma unroll
-                for (int r = 0; r < LANES_ROWS; r++) {
-                    const float8 query = lanes_query(queries, at, r, i * LANE_RUN + c);
-                    const int sum = r * LANES_UNROLL + u;
-#if RUN_SCALED
-                    sums[sum] = fma(chunks.scales[c], lanes_dot8(query, chunks.values[c], 0.0f), sums[sum]);
-#else
-                    sums[sum] = lanes_dot8(query, chunks.values[c], sums[sum]);
-#endif
-                }
-        }
-}
 
 /* Goes through the item's tokens. Pages are found a step ahead of the loads, so that no load of K and V waits for one of
  * the table; with LANES_AHEAD the loads themselves are a step ahead of their use. */
@@ -103,7 +31,8 @@ LANES_INLINE void lanes_walk(const decode_args *args, const decode_inputs *in, c
         return;
     valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
 #if LANES_AHEAD
-    lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &step);
+    lanes_load_keys(args, in, &cache, at, places, &step);
+    lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
     loaded -= TILE;
     if (loaded > 0)
         valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
@@ -111,24 +40,51 @@ LANES_INLINE void lanes_walk(const decode_args *args, const decode_inputs *in, c
     /* Counted down, because a token past the last one may not fit in an int. */
     for (int left = item->end - item->begin; left > 0; left -= TILE) {
         float sums[SUMS];
-#if LANES_AHEAD
-        lanes_step next;
-        if (loaded > 0)
-            lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &next);
-#else
-        lanes_load_step(args, in, &cache, at, item->end, loaded, places, valid, &step);
+#pragma unroll
+        for (int i = 0; i < SUMS; i++)
+            sums[i] = 0.0f;
+#if DOT_BYTES
+        /* First of all, because what is loaded before such a branch may get loaded behind it. */
+        if (queries->irregular != 0) {
+#if !LANES_AHEAD
+            lanes_load_keys(args, in, &cache, at, places, &step);
 #endif
+            lanes_sum_irregular(at, queries, &step, sums);
+        }
+#endif
+#if LANES_AHEAD == 1
+        lanes_step next;
+        if (loaded > 0) {
+            lanes_load_keys(args, in, &cache, at, places, &next);
+            lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &next);
+        }
+#elif !LANES_AHEAD
+        lanes_load_keys(args, in, &cache, at, places, &step);
+        lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
+#endif
+#if LANES_AHEAD == 2
+        lanes_sum(at, queries, &step, sums);
+        if (loaded > 0)
+            lanes_load_keys(args, in, &cache, at, places, &step);
+#else
         loaded -= TILE;
         if (loaded > 0)
             valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
         lanes_sum(at, queries, &step, sums);
+#endif
         lanes_reduce(at, sums);
         if (lanes_weigh(args, in, at, stream, &row, &step.scales, sums, item->k_scale, item->end - left, step.valid))
             lanes_accumulate(at, stream, sums, step.tokens, true);
         else
             lanes_accumulate(at, stream, sums, step.tokens, false);
-#if LANES_AHEAD
+#if LANES_AHEAD == 1
         step = next;
+#elif LANES_AHEAD == 2
+        if (loaded > 0)
+            lanes_load_values(args, in, &cache, at, item->end, loaded, places, valid, &step);
+        loaded -= TILE;
+        if (loaded > 0)
+            valid = lanes_find_tokens(args, in, &cache, at, item->end, loaded, places);
 #endif
     }
 }
@@ -138,10 +94,18 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
     __local float share[SHARE_FLOATS];
     __local float stats[LANES_PARTS * 2 * PADDED_ROWS * GROUPS];
     __local float2 totals[LANES_PARTS * LANES_ROWS];
-#if LANES_Q_LOCAL
+#if LANES_Q_SHARED
     __local float8 shared_q[LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES];
+#else
+    __local float8 *const shared_q = NULL;
 #endif
-    const lanes_place at = lanes_find_place(share);
+#if DOT_BYTES
+    __local uint4 shared_words[LANES_PARTS * LANES * DOT_PLACES / 2 + 1];
+    __local uint2 *const shared_digits = (__local uint2 *)shared_words;
+#else
+    __local uint2 *const shared_digits = NULL;
+#endif
+    lanes_place at = lanes_find_place(share);
     __local decode_work work;
     decode_item item;
     DECODE_INPUTS(in);
@@ -151,18 +115,8 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
     {
         lanes_queries queries;
         lanes_stream stream;
-#if LANES_Q_LOCAL
-        for (int x = at.item; x < LANES_PARTS * LANES_ROWS * LANE_CHUNKS * LANES; x += LANES_WG)
-            shared_q[x] = lanes_load_q(q, &args, &item, x / (LANE_CHUNKS * LANES), x / LANES % LANE_CHUNKS, x % LANES);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        queries.shared = shared_q;
-#else
-#pragma unroll
-        for (int r = 0; r < LANES_ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < LANE_CHUNKS; c++)
-                queries.own[r][c] = lanes_load_q(q, &args, &item, lanes_row(at.part, r), c, at.lane);
-#endif
+        at.odd = lanes_find_odd(&args, &in, &item);
+        lanes_open_queries(q, &args, &item, &at, shared_q, shared_digits, &queries);
         stream.m = -INFINITY;
         stream.l = 0.0f;
 #pragma unroll

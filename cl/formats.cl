@@ -6,9 +6,15 @@
  *   NAME_unpack8(raw)        their codes as floats, exactly; times the format's unit (below), zero and scale apart, their
  *                            values
  *   NAME_floats8(row, index) both, where they need not lie apart: for CPUs, where it may be one instruction
- *   NAME_load_run, NAME_unpack_run(run, i), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
+ *   NAME_load_run, NAME_unpack_run(run, i, phase), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
  *                            more than one; i counts the eights
- *   NAME_run_scale(run)      of a run of a GGML format the scale
+ *   NAME_run_phase(x, odd)   of the row's run x, where odd is that of the row (KV_PAIRS)
+ *   NAME_run_element(phase, i)   which element of its run is the i-th that NAME_unpack_run gives: those of GGML formats go
+ *                            round
+ *   NAME_run_scale(run, phase)   of a run of a GGML format the scale
+ *   NAME_bytes8(raw), NAME_bytes_run(run, i, phase)   where K_BYTES is not 0: the codes times K_BYTES as signed bytes, in the
+ *                            order of the bytes: elements K_BYTES_ELEMENT(0) to K_BYTES_ELEMENT(7) of what unpack8 or
+ *                            unpack_run gives
  *   NAME_scale(row, index)   of GGML formats the scale of the element's block; 1 for others
  *
  * and K_FORMAT(load8), V_FORMAT(load8) and so on name those of K and of V.
@@ -18,6 +24,8 @@
  *   KV_ALIGNED      1: every row starts on a boundary of 16 bytes (plain types) or 4 bytes (all others); 2: and rows of
  *                   int8 and of fp8 on one of 8 bytes; 3: rows of int8, int4 and fp8 on one of 16 bytes, of GGML's
  *                   formats on one of 8. 0: storage units alone are aligned
+ *   KV_PAIRS        1: rows of q8_0 lie on 8-byte boundaries, those of one head of K and of V all alike on 16-byte ones:
+ *                   `odd` is 1 where they begin between two of these. 0: odd is not looked at
  *   CLFD_PTX        1: NVIDIA inline PTX may be used
  *   CLFD_PTX_FP8    1: that of fp8 too (sm_89 and later)
  *
@@ -94,6 +102,17 @@
 #define FORMAT_RUN_8 4
 #define FORMAT_RUN_9 4
 
+/* Codes as signed bytes. int8 could have them as they are, but an H200 was slower with them. */
+#define FORMAT_BYTES_TIMES_1 0
+#define FORMAT_BYTES_TIMES_2 0
+#define FORMAT_BYTES_TIMES_3 0
+#define FORMAT_BYTES_TIMES_4 0
+#define FORMAT_BYTES_TIMES_5 16
+#define FORMAT_BYTES_TIMES_6 0
+#define FORMAT_BYTES_TIMES_7 0
+#define FORMAT_BYTES_TIMES_8 1
+#define FORMAT_BYTES_TIMES_9 16
+
 #define FORMAT_PASTE(table, type) table##type
 #define FORMAT_OF(table, type) FORMAT_PASTE(table, type)
 
@@ -110,5 +129,8 @@
 
 #define K_RUN FORMAT_OF(FORMAT_RUN_, K_TYPE)
 #define V_RUN FORMAT_OF(FORMAT_RUN_, V_TYPE)
+
+#define K_BYTES FORMAT_OF(FORMAT_BYTES_TIMES_, K_TYPE)
+#define K_BYTES_ELEMENT(i) (K_TYPE == TYPE_INT4 ? (i) % 4 * 2 + (i) / 4 : (i))
 
 #endif

@@ -67,6 +67,8 @@ static inline float8 e5m2_floats8(const __global uchar *row, int index)
     return packed_e5m2(formats_vload_bytes8(row + index));
 }
 
+static inline uint2 int4_bytes8(int4_raw8 raw) { return packed_int4_bytes(raw); }
+
 /* ---- Runs: 16 bytes at once --------------------------------------------------------------------------------------- */
 
 typedef uint4 int8_run;
@@ -78,22 +80,37 @@ static inline uint4 formats_load_bytes16(const __global uchar *from) { return *(
 static inline uint2 formats_half_of(uint4 run, int i) { return i == 0 ? run.lo : run.hi; }
 
 static inline int8_run int8_load_run(const __global uchar *row, int index) { return formats_load_bytes16(row + index); }
-static inline float8 int8_unpack_run(int8_run run, int i) { return packed_int8(formats_half_of(run, i)); }
+static inline float8 int8_unpack_run(int8_run run, int i, int phase) { return packed_int8(formats_half_of(run, i)); }
 
 static inline int4_run int4_load_run(const __global uchar *row, int index)
 {
     return formats_load_bytes16(row + index / 2);
 }
 
-static inline float8 int4_unpack_run(int4_run run, int i)
+static inline float8 int4_unpack_run(int4_run run, int i, int phase)
 {
     const uint2 half_run = formats_half_of(run, i / 2);
     return packed_int4(i % 2 == 0 ? half_run.x : half_run.y);
 }
 
+static inline uint2 int4_bytes_run(int4_run run, int i, int phase)
+{
+    const uint2 half_run = formats_half_of(run, i / 2);
+    return packed_int4_bytes(i % 2 == 0 ? half_run.x : half_run.y);
+}
+
 static inline e4m3_run e4m3_load_run(const __global uchar *row, int index) { return formats_load_bytes16(row + index); }
-static inline float8 e4m3_unpack_run(e4m3_run run, int i) { return packed_e4m3(formats_half_of(run, i)); }
+static inline float8 e4m3_unpack_run(e4m3_run run, int i, int phase) { return packed_e4m3(formats_half_of(run, i)); }
 static inline e5m2_run e5m2_load_run(const __global uchar *row, int index) { return formats_load_bytes16(row + index); }
-static inline float8 e5m2_unpack_run(e5m2_run run, int i) { return packed_e5m2(formats_half_of(run, i)); }
+static inline float8 e5m2_unpack_run(e5m2_run run, int i, int phase) { return packed_e5m2(formats_half_of(run, i)); }
+
+static inline int int8_run_phase(int x, int odd) { return 0; }
+static inline int int4_run_phase(int x, int odd) { return 0; }
+static inline int e4m3_run_phase(int x, int odd) { return 0; }
+static inline int e5m2_run_phase(int x, int odd) { return 0; }
+static inline int int8_run_element(int phase, int i) { return i; }
+static inline int int4_run_element(int phase, int i) { return i; }
+static inline int e4m3_run_element(int phase, int i) { return i; }
+static inline int e5m2_run_element(int phase, int i) { return i; }
 
 #endif

@@ -106,27 +106,27 @@ static inline float q4_0_scale(const __global uchar *row, int index)
 
 #define GGML_RUN_WORDS 5
 
-/* The 8-byte words that hold a block, as halves. Blocks begin at bytes 0, 2, 4, 6 of theirs, in turn. */
+/* The 8-byte words that hold a block, as halves, in the order of their loads. */
 typedef struct ggml_run {
     uint halves[2 * GGML_RUN_WORDS];
-    uint turn;
 } ggml_run;
 typedef ggml_run q8_0_run;
 typedef ggml_run q4_0_run;
 
-/* The first of the num_words (3 or 5) words of a block of a row on an 8-byte boundary. */
-static inline const __global uchar *ggml_first_word(const __global uchar *row, int block, int num_words)
-{
-    return row + (block * (num_words - 1) + block / 4) * 8;
-}
+/* Where the block lies in its words: blocks of a row on an 8-byte boundary begin at bytes 0, 2, 4, 6 of theirs, in turn. 4
+ * more where the words are loaded by pairs, and the first is the second of one. */
+#define GGML_TURN(phase) ((phase)&3)
+#define GGML_ODD(phase) (((phase)&4) != 0)
 
-/* The words of a block one by one: of three, what pairs would save they lose to putting words in order. */
+/* The first of the num_words (3 or 5) words of a block of a row on an 8-byte boundary. */
+static inline int ggml_first_word(int block, int num_words) { return block * (num_words - 1) + block / 4; }
+
+/* The words of a block one by one: of three, pairs took longer on an H200 (q4_0: 121 instead of 114 us). */
 static inline ggml_run ggml_load_words(const __global uchar *row, int block, int num_words)
 {
-    const __global uint2 *const words = (const __global uint2 *)ggml_first_word(row, block, num_words);
+    const __global uint2 *const words = (const __global uint2 *)row + ggml_first_word(block, num_words);
     ggml_run run;
 
-    run.turn = (uint)block & 3u;
 #pragma unroll
     for (int i = 0; i < num_words; i++) {
         const uint2 word = words[i];
@@ -137,77 +137,121 @@ static inline ggml_run ggml_load_words(const __global uchar *row, int block, int
 }
 
 /* The words of a block by pairs: where the first word is no pair's first, it is the one that is loaded alone, and otherwise
- * the last. */
+ * the last. It becomes the last in either case. */
 static inline ggml_run ggml_load_pairs(const __global uchar *row, int block, int num_words)
 {
-    const __global uchar *const from = ggml_first_word(row, block, num_words);
-    const uint odd = (uint)(ulong)from & 8u, odd_mask = odd != 0 ? ~0u : 0u;
-    const __global uint4 *const pairs = (const __global uint4 *)(from + odd);
-    const uint2 alone = *(const __global uint2 *)(from + (odd != 0 ? 0 : (num_words - 1) * 8));
-    uint in_order[2 * GGML_RUN_WORDS + 2]; /* the pairs, as they lie */
+    const __global uchar *const from = row + ggml_first_word(block, num_words) * 8;
+    const bool odd = ((uint)(ulong)from & 8u) != 0;
+    const __global uint4 *const pairs = (const __global uint4 *)(from + (odd ? 8 : 0));
+    const uint2 alone = *(const __global uint2 *)(from + (odd ? 0 : (num_words - 1) * 8));
     ggml_run run;
 
-    run.turn = (uint)block & 3u;
 #pragma unroll
     for (int i = 0; i < num_words / 2; i++) {
         const uint4 pair = pairs[i];
-        in_order[4 * i] = pair.x;
-        in_order[4 * i + 1] = pair.y;
-        in_order[4 * i + 2] = pair.z;
-        in_order[4 * i + 3] = pair.w;
+        run.halves[4 * i] = pair.x;
+        run.halves[4 * i + 1] = pair.y;
+        run.halves[4 * i + 2] = pair.z;
+        run.halves[4 * i + 3] = pair.w;
     }
-#pragma unroll
-    for (int i = 0; i < 2 * num_words; i++) {
-        const uint single = i % 2 == 0 ? alone.x : alone.y;
-        const uint with_first = i < 2 ? single : in_order[i - 2];
-        const uint with_last = i < 2 * num_words - 2 ? in_order[i] : single;
-        run.halves[i] = bitselect(with_last, with_first, odd_mask);
-    }
+    run.halves[2 * num_words - 2] = alone.x;
+    run.halves[2 * num_words - 1] = alone.y;
     return run;
 }
 
-/* The four bytes from byte 2 of the pair (a, b) on, or b. */
-static inline uint ggml_align(uint a, uint b, bool second)
+/* Half i of the codes', of num_halves (8 or 4). They begin at bytes 2, 4, 6 or 8 of the first word, and what of the last
+ * word is theirs fits in before that: halfword by halfword they stay where they lie, but for these. */
+static inline uint ggml_run_half(const ggml_run *run, int i, int num_halves, int phase)
 {
-#if CLFD_PTX
-    return ptx_permute(a, b, second ? 0x7654 : 0x5432);
-#else
-    return second ? b : a >> 16 | b << 16;
+    const int turn = GGML_TURN(phase);
+    /* What of the first word's halves is codes. */
+    const uint first[2] = {turn == 0 ? 0xffff0000u : 0u, turn < 2 ? ~0u : turn == 2 ? 0xffff0000u : 0u};
+
+    if (i < 2)
+        return bitselect(run->halves[num_halves + i], run->halves[i], GGML_ODD(phase) ? ~0u : first[i]);
+#if KV_PAIRS
+    if (i >= num_halves - 2 && num_halves == 8) /* of the last word, the first one being alone */
+        return bitselect(run->halves[i], run->halves[i + 2], GGML_ODD(phase) ? first[i + 2 - num_halves] : 0u);
 #endif
+    return run->halves[i];
 }
 
-/* Bytes [8 i, 8 i + 8) of the codes, which begin at bytes 2, 4, 6 and 8. */
-static inline uint2 ggml_pick_run(const ggml_run *run, int i)
+/* Which byte of a block's num_bytes codes lies at byte i of those halves. */
+static inline int ggml_run_byte(int phase, int i, int num_bytes)
 {
-    const bool second = (run->turn & 1) != 0;
-    const uint later = run->turn & 2 ? ~0u : 0u; /* a choice of indices would put the words into memory */
-    uint halves[3];
-    uint2 picked;
-#pragma unroll
-    for (int k = 0; k < 3; k++)
-        halves[k] = bitselect(run->halves[2 * i + k], run->halves[2 * i + k + 1], later);
-    picked.x = ggml_align(halves[0], halves[1], second);
-    picked.y = ggml_align(halves[1], halves[2], second);
-    return picked;
+    return (i - 2 * (GGML_TURN(phase) + 1) + (GGML_ODD(phase) ? 8 : 0)) & (num_bytes - 1);
 }
 
-static inline float ggml_run_scale(const ggml_run *run)
+/* alone: the half after those of the pairs. */
+static inline float ggml_run_scale(const ggml_run *run, int alone, int phase)
 {
-    const uint word = bitselect(run->halves[0], run->halves[1], run->turn & 2 ? ~0u : 0u);
-    return half2_to_float2(run->turn & 1 ? word >> 16 : word).x;
+    const uint second = GGML_TURN(phase) >= 2 ? ~0u : 0u;
+    uint word = bitselect(run->halves[0], run->halves[1], second);
+#if KV_PAIRS
+    word = GGML_ODD(phase) ? bitselect(run->halves[alone], run->halves[alone + 1], second) : word;
+#endif
+    return half2_to_float2(GGML_TURN(phase) & 1 ? word >> 16 : word).x;
 }
 
 static inline q8_0_run q8_0_load_run(const __global uchar *row, int index)
 {
+#if KV_PAIRS
     return ggml_load_pairs(row, index / 32, 5);
+#else
+    return ggml_load_words(row, index / 32, 5);
+#endif
 }
-static inline float8 q8_0_unpack_run(q8_0_run run, int i) { return packed_int8(ggml_pick_run(&run, i)); }
-static inline float q8_0_run_scale(q8_0_run run) { return ggml_run_scale(&run); }
+
+static inline int q8_0_run_phase(int block, int odd)
+{
+#if KV_PAIRS
+    return (block & 3) | ((ggml_first_word(block, 5) + odd) & 1) << 2;
+#else
+    return block & 3;
+#endif
+}
+
+static inline uint2 q8_0_run_codes(const q8_0_run *run, int i, int phase)
+{
+    return (uint2)(ggml_run_half(run, 2 * i, 8, phase), ggml_run_half(run, 2 * i + 1, 8, phase));
+}
+
+static inline int q8_0_run_element(int phase, int i) { return ggml_run_byte(phase, i, 32); }
+static inline float q8_0_run_scale(q8_0_run run, int phase) { return ggml_run_scale(&run, 8, phase); }
+
+static inline float8 q8_0_unpack_run(q8_0_run run, int i, int phase)
+{
+    return packed_int8(q8_0_run_codes(&run, i, phase));
+}
+
+static inline uint2 q8_0_bytes_run(q8_0_run run, int i, int phase) { return q8_0_run_codes(&run, i, phase); }
+static inline uint2 q8_0_bytes8(q8_0_raw8 raw) { return ggml_pick(raw); }
 
 static inline q4_0_run q4_0_load_run(const __global uchar *row, int index)
 {
     return ggml_load_words(row, index / 32, 3);
 }
-static inline float8 q4_0_unpack_run(q4_0_run run, int i) { return packed_q4_0(ggml_pick_run(&run, i % 2), i >= 2); }
-static inline float q4_0_run_scale(q4_0_run run) { return ggml_run_scale(&run); }
+
+static inline int q4_0_run_phase(int block, int odd) { return block & 3; }
+
+static inline uint2 q4_0_run_codes(const q4_0_run *run, int i, int phase)
+{
+    const int half_block = i % 2 * 2;
+    return (uint2)(ggml_run_half(run, half_block, 4, phase), ggml_run_half(run, half_block + 1, 4, phase));
+}
+
+static inline int q4_0_run_element(int phase, int i) { return (i & 16) + ggml_run_byte(phase, i, 16); }
+static inline float q4_0_run_scale(q4_0_run run, int phase) { return ggml_run_scale(&run, 4, phase); }
+
+static inline float8 q4_0_unpack_run(q4_0_run run, int i, int phase)
+{
+    return packed_q4_0(q4_0_run_codes(&run, i, phase), i >= 2);
+}
+
+static inline uint2 q4_0_bytes_run(q4_0_run run, int i, int phase)
+{
+    return packed_q4_0_bytes(q4_0_run_codes(&run, i, phase), i >= 2);
+}
+
+static inline uint2 q4_0_bytes8(q4_0_raw8 raw) { return packed_q4_0_bytes(ggml_pick(raw.bytes), raw.high); }
 #endif

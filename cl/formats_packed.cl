@@ -141,6 +141,25 @@ static inline float8 packed_halves(ushort8 bits) { return vload_half8(0, (const 
 static inline float8 packed_e5m2(uint2 codes) { return packed_halves(convert_ushort8(as_uchar8(codes)) << 8); }
 #endif
 
+/* ---- Four-bit codes as signed bytes, 16 times the code: nibbles in the upper half of their byte -------------------- */
+
+#if CLFD_PTX
+static inline uint packed_and_xor(uint a, uint mask, uint flips) { return ptx_and_xor(a, mask, flips); }
+#else
+static inline uint packed_and_xor(uint a, uint mask, uint flips) { return (a & mask) ^ flips; }
+#endif
+
+/* Of the even elements, then of the odd ones. */
+static inline uint2 packed_int4_bytes(uint codes) { return (uint2)(codes << 4, codes) & 0xf0f0f0f0u; }
+
+/* Less 8 is the sign bit turned. */
+static inline uint2 packed_q4_0_bytes(uint2 bytes, bool high)
+{
+    const uint2 upper = high ? bytes : bytes << 4;
+    return (uint2)(packed_and_xor(upper.x, 0xf0f0f0f0u, 0x80808080u),
+                   packed_and_xor(upper.y, 0xf0f0f0f0u, 0x80808080u));
+}
+
 /* A magnitude of e4m3, shifted by 7, is the f16 of its 256th part, subnormals included. The only NaN is the magnitude of
  * all ones, here and there; there it gets the exponent of one. */
 #if CLFD_PTX && CLFD_PTX_FP8

@@ -5,6 +5,9 @@
 #ifndef KV_ALIGNED
 #define KV_ALIGNED 1
 #endif
+#ifndef KV_PAIRS
+#define KV_PAIRS 0
+#endif
 #ifndef CLFD_PTX
 #define CLFD_PTX 0
 #endif

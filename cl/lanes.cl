@@ -6,7 +6,9 @@
  *   LANES           lanes per KV row, a power of two, at least LANES_ROWS
  *   LANES_UNROLL    tokens per lane group and step, a power of two
  *   LANES_PARTS     parts that share the query rows of a block, a power of two
- *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used
+ *   LANES_AHEAD     1: a step's tokens are loaded while those of the one before are used; 2: its keys as soon as those of
+ *                   the one before are used, its values likewise, into the same registers
+ *   LANES_DOT       1: scores of codes are summed up in integers where lanes_dot.cl can
  *   LANES_EXCHANGE  how lanes exchange values: 0 local memory and barriers, 1 sub-group shuffles, 2 PTX shuffles
  */
 #ifndef CLFD_LANES_CL
@@ -35,6 +37,9 @@
 #endif
 #ifndef LANES_AHEAD
 #define LANES_AHEAD 0
+#endif
+#ifndef LANES_DOT /* where four products and their sum are one instruction */
+#define LANES_DOT CLFD_PTX
 #endif
 #ifndef LANES_PARTS
 #define LANES_PARTS 1
@@ -135,6 +140,7 @@ typedef struct lanes_place {
     int first; /* the item that is lane 0 of this lane group */
     int group; /* of the part */
     int part;
+    int odd; /* KV_PAIRS: of the rows of an item */
 } lanes_place;
 
 LANES_INLINE lanes_place lanes_find_place(__local float *share)
@@ -147,7 +153,66 @@ LANES_INLINE lanes_place lanes_find_place(__local float *share)
     at.first = item - at.lane;
     at.group = item / LANES % GROUPS;
     at.part = item / PART_WG;
+    at.odd = 0;
     return at;
+}
+
+/* Where the rows of an item lie. */
+LANES_INLINE int lanes_find_odd(const decode_args *args, const decode_inputs *in, const decode_item *item)
+{
+#if KV_PAIRS
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
+    return (int)((ulong)(K_TYPE == TYPE_Q8_0 ? cache.k : cache.v) >> 3) & 1;
+#else
+    return 0;
+#endif
+}
+
+/* The first dim of run i of a lane, of `dims`; of the last run past it. */
+LANES_INLINE int lanes_run_dim(int i, int lane, int run, int dims)
+{
+    const int d = RUN_CHUNK(i * run, lane, run) * 8;
+    return dims / 8 % (LANES * run) == 0 ? d : min(d, dims - 8 * run);
+}
+
+/* How the elements of run i of a lane lie. */
+LANES_INLINE int lanes_key_phase(int i, int lane, int odd)
+{
+#if LANE_RUN > 1
+    return K_FORMAT(run_phase)(lanes_run_dim(i, lane, LANE_RUN, HEAD_DIM) / (8 * LANE_RUN), odd);
+#else
+    return 0;
+#endif
+}
+
+LANES_INLINE int lanes_value_phase(int i, int lane, int odd)
+{
+#if LANE_RUN_V > 1
+    return V_FORMAT(run_phase)(lanes_run_dim(i, lane, LANE_RUN_V, HEAD_DIM_V) / (8 * LANE_RUN_V), odd);
+#else
+    return 0;
+#endif
+}
+
+/* The dim of element e of chunk c of a lane, in the order of unpacking. Past the last chunk it is HEAD_DIM at least. */
+LANES_INLINE int lanes_key_dim(int c, int lane, int odd, int e)
+{
+#if LANE_RUN > 1
+    const int phase = lanes_key_phase(c / LANE_RUN, lane, odd);
+    return LANE_CHUNK(c / LANE_RUN * LANE_RUN, lane) * 8 + K_FORMAT(run_element)(phase, c % LANE_RUN * 8 + e);
+#else
+    return LANE_CHUNK(c, lane) * 8 + e;
+#endif
+}
+
+LANES_INLINE int lanes_value_dim(int c, int lane, int odd, int e)
+{
+#if LANE_RUN_V > 1
+    const int phase = lanes_value_phase(c / LANE_RUN_V, lane, odd);
+    return LANE_CHUNK_V(c / LANE_RUN_V * LANE_RUN_V, lane) * 8 + V_FORMAT(run_element)(phase, c % LANE_RUN_V * 8 + e);
+#else
+    return LANE_CHUNK_V(c, lane) * 8 + e;
+#endif
 }
 
 /* Row r of a part as a row of the block. A part may end past the block. */

@@ -28,7 +28,7 @@ LANES_INLINE void lanes_write_chunk(const decode_args *args, const decode_item *
 {
     for (int x = at->item; x < LANES_PARTS * LANES * 8; x += LANES_WG) {
         const int part = x / (LANES * 8), y = x % (LANES * 8);
-        const int d = LANE_CHUNK_V(c, y / 8) * 8 + y % 8;
+        const int d = lanes_value_dim(c, y / 8, at->odd, y % 8);
         const __local float *const column = planes + y % 8 * FOLD_STRIDE + part * PART_WG + y / 8;
         float sum = 0.0f;
         if (d >= HEAD_DIM_V || !lanes_row_exists(args, item, part, r))

@@ -94,7 +94,7 @@ LANES_INLINE void lanes_accumulate(const lanes_place *at, lanes_stream *stream, 
             p[r] = lanes_read(at, weights, SUM_SLOT(r * LANES_UNROLL + u), SUM_LANE(r * LANES_UNROLL + u));
 #pragma unroll
         for (int i = 0; i < LANE_RUNS_V; i++) {
-            const lanes_chunks chunks = lanes_value_chunks(&tokens[u], i);
+            const lanes_chunks chunks = lanes_value_chunks(&tokens[u], i, at);
 #pragma unroll
             for (int c = 0; c < LANE_RUN_V; c++)
 #pragma unroll

@@ -27,13 +27,6 @@ typedef struct lanes_token {
     float v_scale[LANE_SCALES_V], v_zero[LANE_SCALES_V];
 } lanes_token;
 
-/* The first dim of run i of a lane, of `dims`. */
-LANES_INLINE int lanes_run_dim(int i, int lane, int run, int dims)
-{
-    const int d = RUN_CHUNK(i * run, lane, run) * 8;
-    return dims / 8 % (LANES * run) == 0 ? d : min(d, dims - 8 * run);
-}
-
 LANES_INLINE void lanes_load_key(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
                                  kv_place place, int lane, lanes_token *token)
 {
@@ -88,10 +81,11 @@ LANES_INLINE void lanes_load_value(const decode_args *args, const decode_inputs 
 
 /* Chunk c of K as floats: codes less their zero where there are scales, which the partial product is multiplied by. Past
  * the last chunk they are 0. */
-LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
+LANES_INLINE float8 lanes_key(const lanes_token *token, int c, const lanes_place *at)
 {
 #if LANE_RUN > 1
-    float8 key = K_FORMAT(unpack_run)(token->k[c / LANE_RUN], c % LANE_RUN);
+    float8 key =
+        K_FORMAT(unpack_run)(token->k[c / LANE_RUN], c % LANE_RUN, lanes_key_phase(c / LANE_RUN, at->lane, at->odd));
 #else
     float8 key = K_FORMAT(unpack8)(token->k[c]);
 #endif
@@ -99,14 +93,15 @@ LANES_INLINE float8 lanes_key(const lanes_token *token, int c, int lane)
     key -= token->k_zero[min(c / LANE_RUN, LANE_SCALES - 1)];
 #endif
     if (CHUNKS % (LANES * LANE_RUN) != 0)
-        key = LANE_CHUNK(c, lane) < CHUNKS ? key : (float8)(0.0f);
+        key = LANE_CHUNK(c, at->lane) < CHUNKS ? key : (float8)(0.0f);
     return key;
 }
 
-LANES_INLINE float8 lanes_value(const lanes_token *token, int c)
+LANES_INLINE float8 lanes_value(const lanes_token *token, int c, const lanes_place *at)
 {
 #if LANE_RUN_V > 1
-    float8 value = V_FORMAT(unpack_run)(token->v[c / LANE_RUN_V], c % LANE_RUN_V);
+    float8 value = V_FORMAT(unpack_run)(token->v[c / LANE_RUN_V], c % LANE_RUN_V,
+                                        lanes_value_phase(c / LANE_RUN_V, at->lane, at->odd));
 #else
     float8 value = V_FORMAT(unpack8)(token->v[c]);
 #endif
@@ -122,14 +117,14 @@ typedef struct lanes_chunks {
     float scales[4];
 } lanes_chunks;
 
-LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, int lane)
+LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, const lanes_place *at)
 {
     lanes_chunks chunks;
 #pragma unroll
     for (int c = 0; c < LANE_RUN; c++) {
-        chunks.values[c] = lanes_key(token, i * LANE_RUN + c, lane);
+        chunks.values[c] = lanes_key(token, i * LANE_RUN + c, at);
 #if K_SCALE == SCALE_ROW && LANE_RUN > 1
-        chunks.scales[c] = kv_key_factor(K_FORMAT(run_scale)(token->k[i]));
+        chunks.scales[c] = kv_key_factor(K_FORMAT(run_scale)(token->k[i], lanes_key_phase(i, at->lane, at->odd)));
 #else
         chunks.scales[c] = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
 #endif
@@ -137,14 +132,40 @@ LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, int 
     return chunks;
 }
 
-LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_token *token, int i)
+#if K_BYTES != 0
+/* The same of K as bytes. Past the last run the queries are 0. */
+typedef struct lanes_bytes {
+    uint2 codes[LANE_RUN];
+    float scale;
+} lanes_bytes;
+
+LANES_INLINE lanes_bytes lanes_key_bytes(const lanes_token *token, int i, const lanes_place *at)
+{
+    lanes_bytes bytes;
+#if LANE_RUN > 1
+#pragma unroll
+    for (int c = 0; c < LANE_RUN; c++)
+        bytes.codes[c] = K_FORMAT(bytes_run)(token->k[i], c, lanes_key_phase(i, at->lane, at->odd));
+#else
+    bytes.codes[0] = K_FORMAT(bytes8)(token->k[i]);
+#endif
+#if K_SCALE == SCALE_ROW && LANE_RUN > 1
+    bytes.scale = kv_key_factor(K_FORMAT(run_scale)(token->k[i], lanes_key_phase(i, at->lane, at->odd)));
+#else
+    bytes.scale = RUN_SCALED ? token->k_scale[min(i, LANE_SCALES - 1)] : 1.0f;
+#endif
+    return bytes;
+}
+#endif
+
+LANES_INLINE lanes_chunks lanes_value_chunks(const lanes_token *token, int i, const lanes_place *at)
 {
     lanes_chunks chunks;
 #pragma unroll
     for (int c = 0; c < LANE_RUN_V; c++) {
-        chunks.values[c] = lanes_value(token, i * LANE_RUN_V + c);
+        chunks.values[c] = lanes_value(token, i * LANE_RUN_V + c, at);
 #if V_SCALE == SCALE_ROW && LANE_RUN_V > 1
-        chunks.scales[c] = V_FORMAT(run_scale)(token->v[i]);
+        chunks.scales[c] = V_FORMAT(run_scale)(token->v[i], lanes_value_phase(i, at->lane, at->odd));
 #else
         chunks.scales[c] = RUN_SCALED_V ? token->v_scale[min(i, LANE_SCALES_V - 1)] : 1.0f;
 #endif
@@ -202,15 +223,21 @@ typedef struct lanes_step {
     uint valid; /* bit u: token u of the lane group exists */
 } lanes_step;
 
-/* Issues all loads of a step before the first is used. places and valid: what lanes_find_tokens gave for it. */
-LANES_INLINE void lanes_load_step(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
-                                  const lanes_place *at, int end, int left, const kv_place *places, uint valid,
-                                  lanes_step *step)
+/* Issue the loads of a step, all before the first is used: of its keys; of its values, and of what lies apart. `places` and
+ * `valid`: what lanes_find_tokens gave for it. */
+LANES_INLINE void lanes_load_keys(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                  const lanes_place *at, const kv_place *places, lanes_step *step)
 {
-    step->valid = valid;
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++)
         lanes_load_key(args, in, cache, places[u], at->lane, &step->tokens[u]);
+}
+
+LANES_INLINE void lanes_load_values(const decode_args *args, const decode_inputs *in, const kv_cache *cache,
+                                    const lanes_place *at, int end, int left, const kv_place *places, uint valid,
+                                    lanes_step *step)
+{
+    step->valid = valid;
 #pragma unroll
     for (int u = 0; u < LANES_UNROLL; u++)
         lanes_load_value(args, in, cache, places[u], at->lane, &step->tokens[u]);

@@ -39,6 +39,54 @@ START_TEST(both_tensors_have_the_class_of_the_lesser)
 }
 END_TEST
 
+/* Rows of four blocks: from head to head they change between one 8-byte half and the other, from token to token they must
+ * not. */
+START_TEST(rows_of_q8_0_go_by_pairs_where_all_of_a_head_lie_alike)
+{
+    static const clfd_strides side_by_side = {4096, 32, 4}, by_heads = {32768, 4, 4096};
+    clfd_attention a = completed_settings((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16)});
+
+    ck_assert(!clfd_kv_pairs(&a));
+    a.k_type = a.v_type = CLFD_TYPE_Q8_0;
+    a.k_strides = a.v_strides = side_by_side;
+    ck_assert(clfd_kv_pairs(&a));
+    a.v_strides = by_heads;
+    ck_assert(!clfd_kv_pairs(&a));
+    a.v_from_k = 1;
+    ck_assert(clfd_kv_pairs(&a));
+    a.v_from_k = 0;
+    a.v_type = CLFD_TYPE_Q4_0; /* has no pairs */
+    ck_assert(clfd_kv_pairs(&a));
+    a.k_type = CLFD_TYPE_Q4_0;
+    ck_assert(!clfd_kv_pairs(&a));
+    a.v_type = CLFD_TYPE_Q8_0;
+    ck_assert(!clfd_kv_pairs(&a));
+}
+END_TEST
+
+/* Both tensors of q8_0: each head's rows lie in V as they lie in K. */
+START_TEST(rows_of_q8_0_go_by_pairs_where_k_and_v_lie_alike)
+{
+    clfd_attention a = completed_settings((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16)});
+
+    a.k_type = a.v_type = CLFD_TYPE_Q8_0;
+    a.k_strides = a.v_strides = (clfd_strides){4096, 32, 4};
+    a.v_strides.head = 8;
+    ck_assert(!clfd_kv_pairs(&a));
+    a.v_strides.head = 12;
+    ck_assert(clfd_kv_pairs(&a));
+    a.v_alignment = 8;
+    ck_assert(!clfd_kv_pairs(&a));
+    a.v_alignment = 16;
+    a.v_strides.batch += 4;
+    ck_assert(!clfd_kv_pairs(&a));
+    a.k_strides.batch += 4; /* from sequence to sequence they change, from page to page they must not */
+    ck_assert(clfd_kv_pairs(&a));
+    a.paging = CLFD_PAGING_TABLE;
+    ck_assert(!clfd_kv_pairs(&a));
+}
+END_TEST
+
 START_TEST(rows_of_q_are_aligned_by_strides_and_promise)
 {
     clfd_attention a = completed_settings((setting[MAX_SETTINGS]){ATTENTION(q_type, CLFD_TYPE_F16)});
@@ -56,8 +104,8 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        a_class_follows_from_the_promise_and_from_every_stride,
-        both_tensors_have_the_class_of_the_lesser,
+        a_class_follows_from_the_promise_and_from_every_stride, both_tensors_have_the_class_of_the_lesser,
+        rows_of_q8_0_go_by_pairs_where_all_of_a_head_lie_alike, rows_of_q8_0_go_by_pairs_where_k_and_v_lie_alike,
         rows_of_q_are_aligned_by_strides_and_promise,
     };
     return run_suite_around("alignment", tests, COUNT(tests), hear_nothing, NULL);

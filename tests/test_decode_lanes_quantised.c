@@ -58,11 +58,17 @@ END_TEST
 /* Pages are found a step ahead of loads that are a step ahead; wrong ones are hidden in every type. */
 START_TEST(pages_of_steps_loaded_ahead_match_the_reference)
 {
-    static const size_t chosen[] = {0, 6};
+    static const struct {
+        size_t type;
+        const char *tuning;
+    } chosen[] = {
+        {0, "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 ahead=1 parts=1"},
+        {6, "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 ahead=1 parts=1"},
+        {6, "family=decode_lanes exchange=local wg=32 lanes=4 unroll=2 ahead=2 parts=1"},
+    };
 
     for (size_t i = 0; i < COUNT(chosen); i++) {
-        attention_problem p =
-            lanes_case(chosen[i], "family=decode_lanes exchange=local wg=32 lanes=8 unroll=2 ahead=1 parts=1", 2);
+        attention_problem p = lanes_case(chosen[i].type, chosen[i].tuning, 2);
         p.attention.paging = CLFD_PAGING_TABLE;
         p.attention.page_size = 16;
         attention_verify(&p);
@@ -103,6 +109,8 @@ START_TEST(lanes_that_load_several_chunks_at_once_match_the_reference)
             p.attention.tuning = "family=decode_lanes lanes=4 parts=1 unroll=2 ahead=1";
             attention_verify(&p);
         }
+        p.attention.tuning = "family=decode_lanes lanes=4 parts=1 unroll=2 ahead=2";
+        attention_verify(&p);
     }
 }
 END_TEST

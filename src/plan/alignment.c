@@ -37,6 +37,30 @@ uint32_t clfd_kv_aligned(const clfd_attention *a)
     return clfd_type_is_plain(a->k_type) && both > 1 ? 1 : both;
 }
 
+/* Whether a stride of blocks keeps to 16-byte boundaries. */
+static bool keeps_pairs(int64_t stride, clfd_type type) { return stride * (int64_t)clfd_type_size(type) % 16 == 0; }
+
+/* Whether the rows of one head all lie alike on them, or there is nothing to lie there. */
+static bool rows_keep_pairs(const clfd_attention *a, const clfd_strides *strides, clfd_type type)
+{
+    const int64_t steps = a->paging == CLFD_PAGING_NONE ? strides->token : strides->token | strides->batch;
+
+    return type != CLFD_TYPE_Q8_0 || keeps_pairs(steps, type);
+}
+
+bool clfd_kv_pairs(const clfd_attention *a)
+{
+    const clfd_strides *const k = &a->k_strides, *const v = a->v_from_k ? k : &a->v_strides;
+    const clfd_type v_type = a->v_from_k ? a->k_type : a->v_type;
+
+    if (clfd_kv_aligned(a) < 3 || !rows_keep_pairs(a, k, a->k_type) || !rows_keep_pairs(a, v, v_type))
+        return false;
+    if (a->k_type != CLFD_TYPE_Q8_0 || v_type != CLFD_TYPE_Q8_0)
+        return a->k_type == CLFD_TYPE_Q8_0 || v_type == CLFD_TYPE_Q8_0;
+    return a->v_from_k || (a->k_alignment >= 16 && a->v_alignment >= 16 && keeps_pairs(k->head - v->head, v_type) &&
+                           keeps_pairs(k->batch - v->batch, v_type));
+}
+
 bool clfd_q_aligned(const clfd_attention *a)
 {
     return clfd_row_alignment(&a->q_strides, a->q_type, a->q_alignment) >= 4;

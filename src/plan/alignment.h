@@ -13,6 +13,9 @@ uint32_t clfd_row_alignment(const clfd_strides *strides, clfd_type type, uint32_
 uint32_t clfd_aligned_class(const clfd_strides *strides, clfd_type type, uint32_t promise);
 uint32_t clfd_kv_aligned(const clfd_attention *attention);
 
+/* KV_PAIRS of cl/formats.cl: whether K and V of q8_0 allow it. */
+bool clfd_kv_pairs(const clfd_attention *attention);
+
 /* Whether every row of q starts on a boundary of 4 bytes. */
 bool clfd_q_aligned(const clfd_attention *attention);
 

@@ -157,6 +157,7 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
 {
     const clfd_attention *a = attention;
     const bool ptx = tuning->family != CLFD_FAMILY_VECTOR && tuning->exchange == CLFD_EXCHANGE_PTX;
+    const bool pairs = tuning->family == CLFD_FAMILY_LANES && clfd_kv_pairs(a);
     line to = {text, bytes, 0};
 
     append(&to,
@@ -165,6 +166,8 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
            (int)a->q_type, (int)a->k_type, (int)a->v_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
            clfd_kv_aligned(a), ptx);
     append_features(a, balanced, &to);
+    if (pairs)
+        append(&to, " -DKV_PAIRS=1");
     if (ptx && caps->ptx_fp8)
         append(&to, " -DCLFD_PTX_FP8=1");
     if (tuning->family == CLFD_FAMILY_LANES)

@@ -63,7 +63,7 @@ static uint32_t padded_part_rows(const clfd_attention *attention, const clfd_tun
 }
 
 /* Local memory of cl/decode_lanes.cl for the widest block, in bytes: the sums of a step or the fold, the statistics, and
- * q where it does not fit in registers. */
+ * q where it does not fit in registers; or else, where PTX multiplies codes by digits of q, these and what has none. */
 static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attention *attention)
 {
     const uint64_t wg = tuning->work_group, lanes = tuning->lanes;
@@ -73,7 +73,10 @@ static uint64_t lanes_local_bytes(const clfd_tuning *tuning, const clfd_attentio
     const uint64_t run = clfd_type_is_plain(attention->k_type) ? 1 : 4; /* chunks that a lane takes together, at most */
     const uint64_t lane_chunks = (attention->head_dim / 8 + lanes * run - 1) / (lanes * run) * run;
     const uint64_t part_rows = (tuning->rows + tuning->parts - 1) / tuning->parts;
-    const uint64_t q = part_rows * lane_chunks > 8 ? tuning->parts * part_rows * lane_chunks * lanes * 8 : 0;
+    const uint64_t chunks = part_rows * lane_chunks, few = chunks < 8 ? chunks : 8;
+    const uint64_t digits = tuning->exchange == CLFD_EXCHANGE_PTX && run > 1 ? few * (8 + 6) : 0;
+    const uint64_t in_memory = chunks > 8 ? chunks * 8 : 0;
+    const uint64_t q = tuning->parts * lanes * (in_memory > digits ? in_memory : digits);
 
     return ((fold > sums ? fold : sums) + 2 * 8 * (wg / lanes) + 2 * 8 + q) * sizeof(float);
 }

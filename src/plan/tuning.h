@@ -26,7 +26,7 @@ typedef struct clfd_tuning {
     uint32_t rows;            /* rows: query rows per block at most, 1..8, of the matrix family 1..16 */
     uint32_t lanes;           /* lanes: work-items per KV row; a power of two (lanes family) */
     uint32_t unroll;          /* unroll: keys per lane group and step; a power of two (lanes family) */
-    uint32_t ahead;           /* ahead: 1: loads are a step ahead of their use (lanes family) */
+    uint32_t ahead;           /* ahead: 1: loads are a step ahead of their use; 2: half a step (lanes family) */
     uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family) */
     uint32_t slots;           /* slots: of a warp's ring, each of 16 keys or values (matrix family) */
     uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */

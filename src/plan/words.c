@@ -39,7 +39,7 @@ static const struct field {
     FIELD("wg", work_group, 32, 512, false, 1u << MATRIX),
     FIELD("lanes", lanes, 4, 32, true, 1u << LANES),
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
-    FIELD("ahead", ahead, 0, 1, false, 1u << LANES),
+    FIELD("ahead", ahead, 0, 2, false, 1u << LANES),
     FIELD("parts", parts, 1, 8, true, 1u << LANES),
     FIELD("width", width, 8, 16, true, 1u << VECTOR),
     FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
