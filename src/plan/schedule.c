@@ -4,7 +4,9 @@
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
 /* cl/matrix_fold.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
-#define MAX_FUSED_SPLITS 128u
+#define MERGE_MOST 16u
+#define MERGE_GROUP 8u
+#define MAX_FUSED_SPLITS (MERGE_MOST * MERGE_GROUP)
 #define COUNTERS 17u
 #define EVEN_SHARES 4u           /* shares from which the rest of a division is small */
 #define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
@@ -205,6 +207,8 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     else
         s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
     s.fused = merges_itself(caps, attention, tuning, &s);
+    if (s.fused && attention->split_policy == CLFD_SPLIT_AUTO && s.num_splits > MERGE_MOST)
+        s.num_splits -= s.num_splits % MERGE_GROUP; /* a group too many costs more than work-groups too few */
     s.grid_splits = clfd_schedule_splits(&s, attention, tuning, attention->max_kv_len);
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
