@@ -30,10 +30,11 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;
-    matrix_loaded loaded = {{0.0f}}; /* a tile ahead */
+    matrix_loaded loaded; /* a tile ahead */
 
     matrix_open_ring(args, in, item, at, left, &ring);
     matrix_load_queries(q, args, in, item, at, &queries);
+    matrix_open_scales(args, in, at, &ring, left, &loaded);
     matrix_load_scales(args, in, at, &ring, left, &loaded);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
     for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {

@@ -8,64 +8,7 @@
 #define CLFD_MATRIX_OPERANDS_CL
 
 #include "matrix.cl"
-#include "matrix_ring.cl"
-
-/* The scale of a whole row belongs to its score or to its weight. A smaller group's belongs to units, of which a lane
- * needs those of tokens row and row + 8. */
-#define K_ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
-#define V_ROW_SCALED (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
-#define K_UNIT_SCALED (K_SCALED && !K_ROW_SCALED)
-#define V_UNIT_SCALED (V_SCALED && !V_ROW_SCALED)
-#define K_UNIT_SCALES (K_UNIT_SCALED ? K_UNITS : 1)
-#define V_UNIT_SCALES (V_UNIT_SCALED ? V_UNITS : 1)
-
-typedef struct matrix_scales {
-    float k[2][K_UNIT_SCALES], v[2][V_UNIT_SCALES]; /* of tokens row and row + 8 */
-} matrix_scales;
-
-/* Scales that lie in tensors of their own, as they are loaded: lanes 0 to 15 have those of K of a tile's tokens, lanes 16
- * to 31 those of V. */
-#define K_LOADED_SCALES (K_SCALE == SCALE_GROUP ? K_UNIT_SCALES : 0)
-#define V_LOADED_SCALES (V_SCALE == SCALE_GROUP ? V_UNIT_SCALES : 0)
-#define LOADED_SCALES (K_LOADED_SCALES > V_LOADED_SCALES ? K_LOADED_SCALES : V_LOADED_SCALES)
-
-typedef struct matrix_loaded {
-    float scales[LOADED_SCALES > 0 ? LOADED_SCALES : 1];
-} matrix_loaded;
-
-/* Those of the tile that is `left` tokens before the end; past it those of the last token. */
-MATRIX_INLINE void matrix_load_scales(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                      const matrix_ring *ring, int left, matrix_loaded *loaded)
-{
-#if K_SCALE == SCALE_GROUP || V_SCALE == SCALE_GROUP
-    if (left <= 0)
-        return;
-    const kv_place place = decode_find_key(args, in, &ring->cache, ring->end - left + min(at->lane & 15, left - 1));
-    if (at->lane < 16) {
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_LOADED_SCALES; u++)
-            loaded->scales[u] = kv_key_scale(args, in, &ring->cache, place, ring->cache.k, 32 * u);
-    } else {
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_LOADED_SCALES; u++)
-            loaded->scales[u] = kv_value_scale(args, in, &ring->cache, place, ring->cache.v, 32 * u);
-    }
-#endif
-}
-
-/* Gives every lane those of its tokens. */
-MATRIX_INLINE void matrix_share_scales(const matrix_place *at, const matrix_loaded *loaded, matrix_scales *scales)
-{
-#pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < 2; i++) {
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_LOADED_SCALES; u++)
-            scales->k[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), at->row + 8 * i));
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_LOADED_SCALES; u++)
-            scales->v[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), 16 + at->row + 8 * i));
-    }
-}
+#include "matrix_scales.cl"
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
