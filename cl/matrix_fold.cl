@@ -29,10 +29,10 @@ MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *ring
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) {
             const int upper = matrix_value_dim(c, at->row, 0), lower = matrix_value_dim(c, at->row, 1);
-            first[upper] = stream->o[b][c].x;
-            first[lower] = stream->o[b][c].z;
-            second[upper] = stream->o[b][c].y;
-            second[lower] = stream->o[b][c].w;
+            if (V_LEAD == 0 || upper >= 0)
+                first[upper] = stream->o[b][c].x, second[upper] = stream->o[b][c].y;
+            if (V_LEAD == 0 || lower >= 0)
+                first[lower] = stream->o[b][c].z, second[lower] = stream->o[b][c].w;
         }
 #pragma unroll MATRIX_UNROLL
     for (int mask = 4; mask < 32; mask *= 2) {

@@ -15,12 +15,9 @@
 #define HIDDEN_WEIGHT (-0.0f)
 MATRIX_INLINE bool matrix_is_hidden(float weight) { return as_uint(weight) == 0x80000000u; }
 
-/* Whether some operand of the warp's tile has any. Codes of integers have none. */
+/* Whether some operand of the warp's tile has any; codes of integers have none. */
 MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 operands[V_STEPS])
 {
-#if V_SCALED
-    return false;
-#else
     uint4 spots = 0;
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++) {
@@ -31,7 +28,6 @@ MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 opera
     }
     return matrix_any(at, matrix_spotted(spots.x) || matrix_spotted(spots.y) || matrix_spotted(spots.z) ||
                               matrix_spotted(spots.w));
-#endif
 }
 
 /* What stands for an element in a product that counts the kinds of a row's 16: +inf, -inf, NaN, and, by the factor of a

@@ -1,5 +1,5 @@
-/* matrix_scales.cl - scales of K and V that lie in tensors of their own: how the lanes of a warp load those of a tile, a
- * tile ahead of their use, and share them. Scales that lie among the codes are read where the codes are.
+/* matrix_scales.cl - scales of K and V: those in tensors of their own the lanes of a warp load a tile ahead of their use, and
+ * share; those among the codes they read from the slots.
  *
  * Tunables: those of matrix.cl.
  */
@@ -115,6 +115,35 @@ MATRIX_INLINE void matrix_share_scales(const matrix_place *at, const matrix_load
         for (int u = 0; u < V_LOADED_SCALES; u++)
             scales->v[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), 16 + at->row + 8 * i));
     }
+}
+
+/* Those among the codes of K, and of V, of the tile in a slot. */
+MATRIX_INLINE float matrix_slot_scale(const matrix_place *at, uint from)
+{
+    return vload_half(0, (const __local half *)(at->ring + from));
+}
+
+MATRIX_INLINE void matrix_read_key_scales(const matrix_place *at, uint slot, matrix_scales *scales)
+{
+#if K_SCALE == SCALE_ROW
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < 2; i++)
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < K_UNITS; u++)
+            scales->k[i][u] =
+                kv_key_factor(matrix_slot_scale(at, slot + (at->row + 8 * i) * K_PITCH + K_UNIT_BYTES * u));
+#endif
+}
+
+MATRIX_INLINE void matrix_read_value_scales(const matrix_place *at, uint slot, matrix_scales *scales)
+{
+#if V_SCALE == SCALE_ROW
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < 2; i++)
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < V_UNITS; u++)
+            scales->v[i][u] = matrix_slot_scale(at, slot + (at->row + 8 * i) * V_PITCH + V_UNIT_BYTES * u);
+#endif
 }
 
 #endif

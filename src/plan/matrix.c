@@ -14,7 +14,7 @@ static uint32_t row_bytes(clfd_type type, uint32_t dim)
 }
 
 /* PITCH of cl/matrix.cl. */
-static uint32_t pitch(uint32_t bytes) { return bytes % 16 != 0 || bytes % 128 == 0 ? bytes : (bytes / 16 | 1u) * 16; }
+static uint32_t pitch(uint32_t bytes) { return bytes % 128 == 0 ? bytes : ((bytes + 15) / 16 | 1u) * 16; }
 
 /* Local memory of a work-group. */
 static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
