@@ -76,6 +76,28 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
         matrix_copy_if4(at, to, from, there);
 }
 
+#if !KV_PAGED
+/* matrix_fill where a turn of the lanes is not whole rows, with `left` rows there: parts of rows of 16, 8, 4, ... pieces, each
+ * of which is copied by turns that are whole parts, so that a lane has rows at equal distances. */
+MATRIX_INLINE void matrix_fill_parts(const matrix_place *at, uint slot, const __global uchar *row, long stride,
+                                     int left, int bytes, int pitch)
+{
+    const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes;
+
+#pragma unroll MATRIX_UNROLL
+    for (int part = 32; part > 0; part /= 2) {
+        const int rows = 32 / part, first = (uint)at->lane / part;
+        const int offset = ((pieces & ~(2 * part - 1)) + (uint)at->lane % part) * copy_bytes;
+        const __global uchar *from = row + (first * stride + offset);
+        if ((pieces & part) == 0 || first >= TILE)
+            continue;
+#pragma unroll MATRIX_UNROLL
+        for (int r = 0; r < TILE; r += rows, from += rows * stride)
+            matrix_copy_if(at, slot + (first * pitch + offset) + r * pitch, from, r < left - first, copy_bytes);
+    }
+}
+#endif
+
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`. Row r is there if bit r of `there` is set. Without pages
  * `row` is the first one and `stride` leads from each to the next; with pages it is that of token lane % 16. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, long stride, uint there,
@@ -86,6 +108,12 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
     const __global uchar *own = row + ((uint)at->lane / pieces * stride + (uint)at->lane % pieces * copy_bytes);
     const long step = 32 / pieces * stride;
 
+#if !KV_PAGED
+    if (!even) {
+        matrix_fill_parts(at, slot, row, stride, 32 - (int)clz(there), bytes, pitch);
+        return;
+    }
+#endif
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i < turns; i++, own += step) {
         const uint x = (uint)(i * 32 + at->lane), r = even ? i * (32 / pieces) + (uint)at->lane / pieces : x / pieces;
