@@ -100,7 +100,7 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
 #pragma unroll MATRIX_UNROLL
         for (int b = 0; b < MATRIX_BLOCKS; b++) {
 #pragma unroll MATRIX_UNROLL
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < LANE_ROWS; i++) {
                 stream.m[b][i] = -INFINITY;
                 stream.l[b][i] = 0.0f;
                 stream.unit[b][i] = 0x1p-126f;

@@ -23,6 +23,8 @@
 
 #define TILE 16                               /* tokens that a warp takes at a time */
 #define MATRIX_BLOCKS ((DECODE_ROWS + 7) / 8) /* of eight query rows */
+#define MATRIX_SPREAD (DECODE_ROWS <= 4)      /* four rows take the columns of eight, two each */
+#define LANE_ROWS (MATRIX_SPREAD ? 1 : 2)     /* rows of a block whose scores a lane has */
 #define K_STEPS (HEAD_DIM / 16)               /* products of 16 dims each that make a score */
 
 /* Codes come in units of 32 dims: a scale, where it lies among them, and 32 or 16 bytes. Integer codes are taken as they
@@ -67,6 +69,7 @@
 #define K_FIRST_STEP(unit) (((unit)*K_UNIT_SPAN + K_LEAD) / K_STEP_BYTES)
 #define K_LAST_STEP(unit) ((((unit) + 1) * K_UNIT_SPAN - 1) / K_STEP_BYTES)
 #define K_PRODUCT(step, unit) (K_LEAD > 0 ? (step) + (unit) : (unit))
+#define K_SETS (MATRIX_SPREAD ? 2 : 3) /* of products, for three digits */
 #define K_PRODUCTS (K_PRODUCT(K_LAST_STEP(K_UNITS - 1), K_UNITS - 1) + 1)
 
 /* Steps of o: of 16 dims each. Integer codes of V are taken by pieces of 16 bytes, which give one step or, of nibbles, two;
@@ -113,32 +116,42 @@ MATRIX_INLINE int matrix_value_dim(int step, int row, int i)
 #endif
 }
 
-/* What a lane holds of its warp's states: of rows 2 pair and 2 pair + 1 of each block the maximum that o and l stand
- * under, its own part of l, and its dims of o. */
+/* What a lane holds of its warp's states: of its rows of each block, 2 pair and 2 pair + 1 or row pair, the maximum that o
+ * and l stand under, its own part of l, and its dims of o. */
 typedef struct matrix_stream {
-    float m[MATRIX_BLOCKS][2], l[MATRIX_BLOCKS][2];
-    float unit[MATRIX_BLOCKS][2]; /* V_SCALED: what o is counted in, a power of two */
-    float least;                  /* V_SCALED: of the units */
+    float m[MATRIX_BLOCKS][LANE_ROWS], l[MATRIX_BLOCKS][LANE_ROWS];
+    float unit[MATRIX_BLOCKS][LANE_ROWS]; /* V_SCALED: what o is counted in, a power of two */
+    float least;                          /* V_SCALED: of the units */
     float4 o[MATRIX_BLOCKS][V_STEPS];
 } matrix_stream;
 
 /* The query rows: fragments of q, or its digits, and what their scores need. */
 typedef struct matrix_queries {
 #if K_INTEGERS
-    uint2 digits[MATRIX_BLOCKS][3][K_PRODUCTS]; /* the greatest one first */
-    float unit[MATRIX_BLOCKS][2];               /* what they count */
-    uint irregular;                             /* bit 2 b + i: row i of block b is not finite */
+    uint2 digits[MATRIX_BLOCKS][K_SETS][K_PRODUCTS]; /* the greatest first; two to a set where four rows are spread */
+    float unit[MATRIX_BLOCKS][LANE_ROWS];            /* what they count */
+    uint irregular;                                  /* bit 2 b + i: row i of a lane's of block b is not finite */
 #else
     uint2 q[MATRIX_BLOCKS][K_STEPS];
 #endif
-    score_row rows[MATRIX_BLOCKS][2];
+    score_row rows[MATRIX_BLOCKS][LANE_ROWS];
 } matrix_queries;
 
-/* Row i of a lane's two of a block; past the last row of DECODE_ROWS that one is meant again. */
+/* Row i of a lane's of a block; past the last row of DECODE_ROWS that one is meant again. */
 MATRIX_INLINE int matrix_block_row(int block, int pair, int i)
 {
-    return min(block * 8 + 2 * pair + i, DECODE_ROWS - 1);
+    return min(block * 8 + pair * LANE_ROWS + i, DECODE_ROWS - 1);
 }
+
+/* A number for each of a lane's rows of a block, as sums of products lie: of spread rows it is the one row's. */
+MATRIX_INLINE float4 matrix_by_row(const float numbers[LANE_ROWS])
+{
+    return (float4)(numbers[0], numbers[LANE_ROWS - 1], numbers[0], numbers[LANE_ROWS - 1]);
+}
+
+/* The row of q in column `column` of a block; spread rows are in the even columns, and some have something else in the odd
+ * ones. */
+MATRIX_INLINE int matrix_column_row(int block, int column) { return block * 8 + column * LANE_ROWS / 2; }
 
 #if !K_INTEGERS
 MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int step, int pair, int i)
@@ -157,13 +170,14 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const int r = b * 8 + at->row;
+        const int r = matrix_column_row(b, at->row);
+        const bool exists = r < DECODE_ROWS && (!MATRIX_SPREAD || at->row % 2 == 0);
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
         const long index = decode_q_index(args, item, &row);
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < K_STEPS; c++) {
-            queries->q[b][c].x = matrix_load_q(q, index, r < DECODE_ROWS, c, at->pair, 0);
-            queries->q[b][c].y = matrix_load_q(q, index, r < DECODE_ROWS, c, at->pair, 2);
+            queries->q[b][c].x = matrix_load_q(q, index, exists, c, at->pair, 0);
+            queries->q[b][c].y = matrix_load_q(q, index, exists, c, at->pair, 2);
         }
     }
 }
@@ -176,7 +190,7 @@ MATRIX_INLINE void matrix_find_rows(const decode_args *args, const decode_inputs
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++)
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < LANE_ROWS; i++) {
             queries->rows[b][i] = decode_score_row(args, in, item, matrix_block_row(b, at->pair, i));
             queries->rows[b][i].limit = min(queries->rows[b][i].limit, item->end);
         }

@@ -28,6 +28,15 @@ MATRIX_INLINE uint matrix_codes_piece(int row, int piece, int bytes, int pitch)
 #define matrix_mask(a, mask, flips) (((a) & (mask)) ^ (flips))
 #endif
 
+/* o += V * weights for one operand of V and the step of o that it gives. */
+MATRIX_INLINE void matrix_add_product(const matrix_place *at, float4 *o, uint4 operand, uint2 first, uint2 rest)
+{
+    matrix_multiply(at, o, operand, first);
+#if !MATRIX_SPREAD
+    matrix_multiply(at, o, operand, rest);
+#endif
+}
+
 #if V_INTEGERS
 typedef struct matrix_values {
     uint4 loads[V_LOADS]; /* .lo: of one piece tokens 0 to 7 and 8 to 15; .hi: of the next */
@@ -110,8 +119,7 @@ MATRIX_INLINE void matrix_multiply_pieces(const matrix_place *at, const matrix_v
 #pragma unroll MATRIX_UNROLL
                 for (int n = 0; n < V_PIECE_STEPS; n++) {
                     float4 *const o = &stream->o[b][V_STEP(piece, u) + n];
-                    matrix_multiply(at, o, operands[n], first[b][weight]);
-                    matrix_multiply(at, o, operands[n], rest[b][weight]);
+                    matrix_add_product(at, o, operands[n], first[b][weight], rest[b][weight]);
                 }
         }
     }

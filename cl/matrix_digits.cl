@@ -57,15 +57,14 @@ MATRIX_INLINE float matrix_digits_unit(uint greatest)
     return greatest == 0 ? 1.0f : as_float(exponent) * 0x1p-21f;
 }
 
-/* The digits of the elements that a lane has of row at->row of each block, and the units of its rows 2 pair and
- * 2 pair + 1. */
+/* The digits of the elements that a lane has of its column of q, and the units of its rows. */
 MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode_args *args, const decode_item *item,
                                        const matrix_place *at, matrix_queries *queries)
 {
     queries->irregular = 0;
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const int r = b * 8 + at->row;
+        const int r = matrix_column_row(b, at->row);
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
         const __global q_element *const from = q + decode_q_index(args, item, &row);
         ushort elements[K_PRODUCTS][8];
@@ -101,12 +100,15 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
                     digits[k / 4][k % 4] =
                         greatest < 0x7c00u ? matrix_digits(matrix_half(elements[product][k]), inverse) : 0;
 #pragma unroll MATRIX_UNROLL
-                for (int n = 0; n < 3; n++)
+                for (int n = 0; n < K_SETS; n++) {
+                    const int digit = MATRIX_SPREAD ? 2 - 2 * n - at->row % 2 : 2 - n;
                     queries->digits[b][n][product] =
-                        (uint2)(matrix_gather(digits[0], 2 - n), matrix_gather(digits[1], 2 - n));
+                        digit < 0 ? (uint2)0
+                                  : (uint2)(matrix_gather(digits[0], digit), matrix_gather(digits[1], digit));
+                }
             }
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < LANE_ROWS; i++) {
             const uint top = matrix_from(at, greatest, 4 * (2 * at->pair + i));
             queries->unit[b][i] = matrix_digits_unit(top) * (K_NIBBLES ? 0x1p-4f : 1.0f);
             queries->irregular |= top < 0x7c00u ? 0 : 1u << (2 * b + i);
@@ -126,6 +128,18 @@ MATRIX_INLINE uint4 matrix_step_operand(const uint4 loads[K_LOADS], int step)
                    matrix_mask(piece.x, mask, flips), matrix_mask(piece.y, mask, flips));
 #else
     return loads[step];
+#endif
+}
+
+/* What the sums of digits stand for. */
+MATRIX_INLINE float4 matrix_compose(const int4 totals[K_SETS])
+{
+#if MATRIX_SPREAD
+    const int2 low = totals[0].yw * 256 + totals[1].xz;
+    const float2 sums = fma(convert_float2(totals[0].xz), 65536.0f, convert_float2(low));
+    return (float4)(sums.x, 0.0f, sums.y, 0.0f);
+#else
+    return fma(convert_float4(totals[0]), 65536.0f, convert_float4(totals[1] * 256 + totals[2]));
 #endif
 }
 
@@ -151,7 +165,7 @@ MATRIX_INLINE void matrix_dot_irregular(const __global q_element *q, const decod
         const long index = decode_q_index(args, item, &row);
         float sum = 0.0f;
 
-        if ((irregular >> (2 * b + i) & 1u) == 0)
+        if (i >= LANE_ROWS || (irregular >> (2 * b + i) & 1u) == 0)
             continue;
         for (int d = 0; d < HEAD_DIM; d++) {
             float scale = 1.0f;
@@ -185,32 +199,35 @@ MATRIX_INLINE void matrix_dot_digits(const __global q_element *q, const decode_a
             at, slot + matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), K_PIECES - 1), K_BYTES, K_PITCH));
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        int4 high = 0, middle = 0, low = 0;
+        int4 totals[K_SETS];
         sums[b] = 0.0f;
 #pragma unroll MATRIX_UNROLL
         for (int u = 0; u < K_UNITS; u++) {
+            if (K_UNIT_SCALED || u == 0)
+#pragma unroll MATRIX_UNROLL
+                for (int n = 0; n < K_SETS; n++)
+                    totals[n] = 0;
 #pragma unroll MATRIX_UNROLL
             for (int i = 0; i < K_MEETS; i++) {
                 const int step = K_FIRST_STEP(u) + i, product = K_PRODUCT(step, u);
                 if (step > K_LAST_STEP(u))
                     continue;
                 const uint4 operand = matrix_step_operand(loads, step);
-                matrix_multiply_codes(at, &high, operand, queries->digits[b][0][product]);
-                matrix_multiply_codes(at, &middle, operand, queries->digits[b][1][product]);
-                matrix_multiply_codes(at, &low, operand, queries->digits[b][2][product]);
+#pragma unroll MATRIX_UNROLL
+                for (int n = 0; n < K_SETS; n++)
+                    matrix_multiply_codes(at, &totals[n], operand, queries->digits[b][n][product]);
             }
             if (!K_UNIT_SCALED && u + 1 < K_UNITS)
                 continue;
-            const float4 part = fma(convert_float4(high), 65536.0f, convert_float4(middle * 256 + low));
+            const float4 part = matrix_compose(totals);
 #if K_UNIT_SCALED
             sums[b].lo = fma(scales->k[0][u], part.lo, sums[b].lo);
             sums[b].hi = fma(scales->k[1][u], part.hi, sums[b].hi);
-            high = middle = low = 0;
 #else
             sums[b] = part;
 #endif
         }
-        sums[b] *= (float4)(queries->unit[b][0], queries->unit[b][1], queries->unit[b][0], queries->unit[b][1]);
+        sums[b] *= matrix_by_row(queries->unit[b]);
     }
     if (queries->irregular != 0)
         matrix_dot_irregular(q, args, item, at, slot, queries->irregular, scales, sums);

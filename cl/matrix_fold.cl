@@ -21,31 +21,36 @@ MATRIX_INLINE __local float4 *matrix_fold_stats(__local uchar *rings, int warp, 
 /* Puts this warp's states of block b down. */
 MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *rings, const matrix_stream *stream, int b)
 {
-    __local float *const first = matrix_fold_o(rings, at->warp, 2 * at->pair);
+    __local float *const first = matrix_fold_o(rings, at->warp, LANE_ROWS * at->pair);
     __local float *const second = first + FOLD_STRIDE;
-    float2 l = (float2)(stream->l[b][0], stream->l[b][1]);
+    float2 l = (float2)(stream->l[b][0], stream->l[b][LANE_ROWS - 1]);
 
-    if (b * 8 + 2 * at->pair < DECODE_ROWS)
+    if (b * 8 + LANE_ROWS * at->pair < DECODE_ROWS)
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) {
             const int upper = matrix_value_dim(c, at->row, 0), lower = matrix_value_dim(c, at->row, 1);
+            const float4 o = stream->o[b][c];
             if (V_LEAD == 0 || upper >= 0)
-                first[upper] = stream->o[b][c].x, second[upper] = stream->o[b][c].y;
+                first[upper] = MATRIX_SPREAD ? o.x + o.y : o.x;
             if (V_LEAD == 0 || lower >= 0)
-                first[lower] = stream->o[b][c].z, second[lower] = stream->o[b][c].w;
+                first[lower] = MATRIX_SPREAD ? o.z + o.w : o.z;
+            if (!MATRIX_SPREAD && (V_LEAD == 0 || upper >= 0))
+                second[upper] = o.y;
+            if (!MATRIX_SPREAD && (V_LEAD == 0 || lower >= 0))
+                second[lower] = o.w;
         }
 #pragma unroll MATRIX_UNROLL
     for (int mask = 4; mask < 32; mask *= 2) {
         l.x += matrix_xor(at, l.x, mask);
         l.y += matrix_xor(at, l.y, mask);
     }
-    if (at->row < 2) {
+    if (at->row < LANE_ROWS) {
         const int i = at->row;
-        *matrix_fold_stats(rings, at->warp, 2 * at->pair + i) =
-            (float4)(i == 0 ? stream->m[b][0] : stream->m[b][1], i == 0 ? l.x : l.y,
+        *matrix_fold_stats(rings, at->warp, LANE_ROWS * at->pair + i) =
+            (float4)(i == 0 ? stream->m[b][0] : stream->m[b][LANE_ROWS - 1], i == 0 ? l.x : l.y,
                      !V_SCALED ? 1.0f
                      : i == 0  ? stream->unit[b][0]
-                               : stream->unit[b][1],
+                               : stream->unit[b][LANE_ROWS - 1],
                      0.0f);
     }
 }

@@ -57,6 +57,10 @@ MATRIX_INLINE void matrix_score(const decode_args *args, const decode_inputs *in
         float scores[4] = {sums[b].x, sums[b].y, sums[b].z, sums[b].w};
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < 4; i++) {
+            if (i % 2 >= LANE_ROWS) {
+                scores[i] = -INFINITY;
+                continue;
+            }
             const score_row *const row = &queries->rows[b][i % 2];
             const int ahead = at->row + i / 2 * 8;
 #if K_ROW_SCALED
@@ -128,14 +132,15 @@ MATRIX_INLINE float matrix_inverse(float unit) { return as_float(0x7f000000u - a
 MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *scales, const float4 *scores,
                                 matrix_stream *stream)
 {
-    float top[MATRIX_BLOCKS][2];
+    float top[MATRIX_BLOCKS][2]; /* constant where there is one row */
     bool raises = false;
 
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         top[b][0] = state_max(scores[b].x, scores[b].z);
         top[b][1] = state_max(scores[b].y, scores[b].w);
-        raises |= top[b][0] > stream->m[b][0] + RAISE_ABOVE || top[b][1] > stream->m[b][1] + RAISE_ABOVE;
+        for (int i = 0; i < LANE_ROWS; i++)
+            raises |= top[b][i] > stream->m[b][i] + RAISE_ABOVE;
     }
 #if V_SCALED
     raises |= matrix_scales_exceed(scales, stream);
@@ -145,9 +150,9 @@ MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *sca
     stream->least = INFINITY;
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        float shrink[2];
+        float shrink[LANE_ROWS];
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < LANE_ROWS; i++) {
             const float m = stream->m[b][i], row_top = matrix_max_rows(at, top[b][i]);
             const float raised = row_top > m + RAISE_ABOVE ? row_top - RAISE_TO : m;
             shrink[i] = state_weight(m, raised);
@@ -164,7 +169,7 @@ MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *sca
         }
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++)
-            stream->o[b][c] *= (float4)(shrink[0], shrink[1], shrink[0], shrink[1]);
+            stream->o[b][c] *= matrix_by_row(shrink);
     }
 #if V_SCALED
     return matrix_scales_exceed(scales, stream);
@@ -182,6 +187,9 @@ MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, flo
         float p[4];
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < 4; i++) {
+            p[i] = HIDDEN_WEIGHT;
+            if (i % 2 >= LANE_ROWS)
+                continue;
             p[i] = s[i] == -INFINITY ? HIDDEN_WEIGHT : state_exp2(s[i] - state_base(stream->m[b][i % 2]));
             stream->l[b][i % 2] += p[i];
         }
@@ -189,9 +197,16 @@ MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, flo
     }
 }
 
-/* A block's weights as operands of products with V: as elements, and what these lack. */
+/* A block's weights as operands of products with V: as elements, and what these lack. Those of spread rows have both in one
+ * operand, what they lack in the odd columns. */
 MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint2 *first, uint2 *rest)
 {
+#if MATRIX_SPREAD
+    const float2 taken = matrix_unpack(matrix_pack(p.x, p.z));
+    first->x = matrix_transpose(at, matrix_pack(p.x, p.x - taken.x));
+    first->y = matrix_transpose(at, matrix_pack(p.z, p.z - taken.y));
+    *rest = 0;
+#else
     const uint upper = matrix_pack(p.x, p.y), lower = matrix_pack(p.z, p.w);
     float4 taken; /* half by half: Oclgrind cannot follow a literal made of vectors */
     taken.lo = matrix_unpack(upper);
@@ -201,6 +216,7 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
     first->y = matrix_transpose(at, lower);
     rest->x = matrix_transpose(at, matrix_pack(lacks.x, lacks.y));
     rest->y = matrix_transpose(at, matrix_pack(lacks.z, lacks.w));
+#endif
 }
 
 #if V_SCALED
@@ -209,7 +225,7 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
 MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, bool odd_scales, const matrix_stream *stream,
                                            int b, int u, float4 p)
 {
-    const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
+    const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][LANE_ROWS - 1]));
     float4 scaled;
     scaled.lo = p.lo * (scales->v[0][u] * inverse);
     scaled.hi = p.hi * (scales->v[1][u] * inverse);
@@ -247,8 +263,7 @@ MATRIX_INLINE void matrix_accumulate(const matrix_place *at, matrix_values *valu
         matrix_weight_operands(at, weights[b], &first, &rest);
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) {
-            matrix_multiply(at, &stream->o[b][c], values->operands[c], first);
-            matrix_multiply(at, &stream->o[b][c], values->operands[c], rest);
+            matrix_add_product(at, &stream->o[b][c], values->operands[c], first, rest);
         }
     }
 #endif
