@@ -41,11 +41,17 @@ MATRIX_INLINE uint matrix_digits(float q, float inverse_unit)
     return ((uint)convert_int_rte(q * inverse_unit) + 0x00808080u) ^ 0x00808080u;
 }
 
-/* Byte i of four. */
+/* Byte i of each of four; 0 where i is below 0. */
 MATRIX_INLINE uint matrix_gather(const uint from[4], int i)
 {
-    return (from[0] >> 8 * i & 0xffu) | (from[1] >> 8 * i & 0xffu) << 8 | (from[2] >> 8 * i & 0xffu) << 16 |
-           (from[3] >> 8 * i & 0xffu) << 24;
+#if CLFD_PTX
+    const uint selector = i < 0 ? 0 : i | (i + 4) << 4;
+    const uint bytes =
+        ptx_permute(ptx_permute(from[0], from[1], selector), ptx_permute(from[2], from[3], selector), 0x5410);
+#else
+    const uint bytes = as_uint(convert_uchar4((uint4)(from[0], from[1], from[2], from[3]) >> (uint)(8 * max(i, 0))));
+#endif
+    return i < 0 ? 0 : bytes;
 }
 
 MATRIX_INLINE float matrix_half(ushort bits) { return vload_half(0, (const half *)&bits); }
@@ -57,6 +63,21 @@ MATRIX_INLINE float matrix_digits_unit(uint greatest)
     return greatest == 0 ? 1.0f : as_float(exponent) * 0x1p-21f;
 }
 
+/* Of the eight bytes that a lane has of a product, in pairs of neighbouring dims: the first one of pair n. */
+MATRIX_INLINE int matrix_pair_first(int n) { return K_TYPE == TYPE_INT4 ? n : 2 * n; }
+
+/* Elements d and d + 1 of a row of q; zeros where it does not exist or d is below 0. */
+MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int d)
+{
+    if (!exists || d < 0)
+        return 0;
+#if Q_ALIGNED
+    return *(const __global uint *)(q + (index + d));
+#else
+    return q[index + d] | (uint)q[index + d + 1] << 16;
+#endif
+}
+
 /* The digits of the elements that a lane has of its column of q, and the units of its rows. */
 MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode_args *args, const decode_item *item,
                                        const matrix_place *at, matrix_queries *queries)
@@ -66,8 +87,8 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         const int r = matrix_column_row(b, at->row);
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
-        const __global q_element *const from = q + decode_q_index(args, item, &row);
-        ushort elements[K_PRODUCTS][8];
+        const long index = decode_q_index(args, item, &row);
+        uint pairs[K_PRODUCTS][4];
         uint greatest = 0;
 
 #pragma unroll MATRIX_UNROLL
@@ -75,14 +96,14 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
 #pragma unroll MATRIX_UNROLL
             for (int i = 0; i < K_MEETS; i++)
 #pragma unroll MATRIX_UNROLL
-                for (int k = 0; k < 8; k++) {
-                    const int step = K_FIRST_STEP(u) + i;
-                    const int d = matrix_digit_dim(step, u, k / 4 * 16 + 4 * at->pair + k % 4);
-                    const ushort bits = d >= 0 && r < DECODE_ROWS ? from[d] : 0;
+                for (int n = 0; n < 4; n++) {
+                    const int step = K_FIRST_STEP(u) + i, k = matrix_pair_first(n);
                     if (step > K_LAST_STEP(u))
                         continue;
-                    elements[K_PRODUCT(step, u)][k] = bits;
-                    greatest = max(greatest, bits & 0x7fffu);
+                    const uint pair = matrix_load_q(q, index, r < DECODE_ROWS,
+                                                    matrix_digit_dim(step, u, k / 4 * 16 + 4 * at->pair + k % 4));
+                    pairs[K_PRODUCT(step, u)][n] = pair;
+                    greatest = max(greatest, max(pair & 0x7fffu, pair >> 16 & 0x7fffu));
                 }
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 1));
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 2));
@@ -96,9 +117,12 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
                 if (step > K_LAST_STEP(u))
                     continue;
 #pragma unroll MATRIX_UNROLL
-                for (int k = 0; k < 8; k++)
-                    digits[k / 4][k % 4] =
-                        greatest < 0x7c00u ? matrix_digits(matrix_half(elements[product][k]), inverse) : 0;
+                for (int n = 0; n < 4; n++) {
+                    const float2 elements = half2_to_float2(pairs[product][n]);
+                    const int k = matrix_pair_first(n), other = k + (K_TYPE == TYPE_INT4 ? 4 : 1);
+                    digits[k / 4][k % 4] = greatest < 0x7c00u ? matrix_digits(elements.x, inverse) : 0;
+                    digits[other / 4][other % 4] = greatest < 0x7c00u ? matrix_digits(elements.y, inverse) : 0;
+                }
 #pragma unroll MATRIX_UNROLL
                 for (int n = 0; n < K_SETS; n++) {
                     const int digit = MATRIX_SPREAD ? 2 - 2 * n - at->row % 2 : 2 - n;

@@ -18,6 +18,9 @@ MATRIX_INLINE __local float4 *matrix_fold_stats(__local uchar *rings, int warp, 
     return (__local float4 *)(rings + warp * WARP_BYTES) + 2 * FOLD_STRIDE + row;
 }
 
+/* Whether a row of o that has dim d is one. */
+MATRIX_INLINE bool matrix_has_dim(int d) { return V_LEAD == 0 || d >= 0; }
+
 /* Puts this warp's states of block b down. */
 MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *rings, const matrix_stream *stream, int b)
 {
@@ -30,13 +33,13 @@ MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *ring
         for (int c = 0; c < V_STEPS; c++) {
             const int upper = matrix_value_dim(c, at->row, 0), lower = matrix_value_dim(c, at->row, 1);
             const float4 o = stream->o[b][c];
-            if (V_LEAD == 0 || upper >= 0)
+            if (matrix_has_dim(upper))
                 first[upper] = MATRIX_SPREAD ? o.x + o.y : o.x;
-            if (V_LEAD == 0 || lower >= 0)
+            if (matrix_has_dim(lower))
                 first[lower] = MATRIX_SPREAD ? o.z + o.w : o.z;
-            if (!MATRIX_SPREAD && (V_LEAD == 0 || upper >= 0))
+            if (!MATRIX_SPREAD && matrix_has_dim(upper))
                 second[upper] = o.y;
-            if (!MATRIX_SPREAD && (V_LEAD == 0 || lower >= 0))
+            if (!MATRIX_SPREAD && matrix_has_dim(lower))
                 second[lower] = o.w;
         }
 #pragma unroll MATRIX_UNROLL
