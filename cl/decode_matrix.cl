@@ -31,13 +31,10 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;
-    matrix_loaded loaded; /* a tile ahead */
 
     matrix_open_ring(args, in, item, at, left, &ring);
     matrix_find_rows(args, in, item, at, &queries);
     matrix_load_queries(q, args, item, at, &queries);
-    matrix_open_scales(args, in, at, &ring, left, &loaded);
-    matrix_load_scales(args, in, at, &ring, left, &loaded);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
     for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {
         float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
@@ -46,8 +43,6 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
 
         if (MATRIX_SKIPS(left))
             break;
-        matrix_share_scales(at, &loaded, &scales);
-        matrix_load_scales(args, in, at, &ring, left - item->stride, &loaded);
         slot = matrix_take_slot(&ring);
         matrix_read_key_scales(at, slot, &scales);
 #if K_INTEGERS

@@ -50,7 +50,20 @@
 #define V_BYTES V_ROW_BYTES(HEAD_DIM_V)
 #define K_PITCH PITCH(K_BYTES)
 #define V_PITCH PITCH(V_BYTES)
-#define SLOT_BYTES (TILE * (K_PITCH > V_PITCH ? K_PITCH : V_PITCH))
+#define TILE_BYTES (TILE * (K_PITCH > V_PITCH ? K_PITCH : V_PITCH))
+
+/* The scale of a whole row belongs to its score or to its weight. A smaller group's belongs to units. Those that lie in
+ * tensors of their own follow the tile in its slot, unit by unit, four bytes each. */
+#define K_ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
+#define V_ROW_SCALED (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
+#define K_UNIT_SCALED (K_SCALED && !K_ROW_SCALED)
+#define V_UNIT_SCALED (V_SCALED && !V_ROW_SCALED)
+#define K_UNIT_SCALES (K_UNIT_SCALED ? K_UNITS : 1)
+#define V_UNIT_SCALES (V_UNIT_SCALED ? V_UNITS : 1)
+#define K_SLOT_SCALES (K_SCALE == SCALE_GROUP ? K_UNIT_SCALES : 0)
+#define V_SLOT_SCALES (V_SCALE == SCALE_GROUP ? V_UNIT_SCALES : 0)
+#define SLOT_SCALES (K_SLOT_SCALES > V_SLOT_SCALES ? K_SLOT_SCALES : V_SLOT_SCALES)
+#define SLOT_BYTES ((TILE_BYTES + TILE * 4 * SLOT_SCALES + 127) / 128 * 128)
 
 /* At the end a warp puts eight rows of o and their statistics where its ring was. */
 #define FOLD_STRIDE (HEAD_DIM_V + 4)
@@ -143,11 +156,8 @@ MATRIX_INLINE int matrix_block_row(int block, int pair, int i)
     return min(block * 8 + pair * LANE_ROWS + i, DECODE_ROWS - 1);
 }
 
-/* A number for each of a lane's rows of a block, as sums of products lie: of spread rows it is the one row's. */
-MATRIX_INLINE float4 matrix_by_row(const float numbers[LANE_ROWS])
-{
-    return (float4)(numbers[0], numbers[LANE_ROWS - 1], numbers[0], numbers[LANE_ROWS - 1]);
-}
+/* Numbers of the first and the last of a lane's rows of a block, as sums of products lie. */
+MATRIX_INLINE float4 matrix_by_row(float first, float last) { return (float4)(first, last, first, last); }
 
 /* The row of q in column `column` of a block; spread rows are in the even columns, and some have something else in the odd
  * ones. */
@@ -171,7 +181,7 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         const int r = matrix_column_row(b, at->row);
-        const bool exists = r < DECODE_ROWS && (!MATRIX_SPREAD || at->row % 2 == 0);
+        const bool exists = r < DECODE_ROWS && (at->row & (LANE_ROWS == 1)) == 0;
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
         const long index = decode_q_index(args, item, &row);
 #pragma unroll MATRIX_UNROLL

@@ -251,7 +251,7 @@ MATRIX_INLINE void matrix_dot_digits(const __global q_element *q, const decode_a
             sums[b] = part;
 #endif
         }
-        sums[b] *= matrix_by_row(queries->unit[b]);
+        sums[b] *= matrix_by_row(queries->unit[b][0], queries->unit[b][LANE_ROWS - 1]);
     }
     if (queries->irregular != 0)
         matrix_dot_irregular(q, args, item, at, slot, queries->irregular, scales, sums);

@@ -9,22 +9,23 @@
 #ifndef CLFD_MATRIX_IRREGULAR_CL
 #define CLFD_MATRIX_IRREGULAR_CL
 
-#include "matrix.cl"
+#include "matrix_operands.cl"
 
 /* What no visible key's weight is: those that are zero are +0. */
 #define HIDDEN_WEIGHT (-0.0f)
 MATRIX_INLINE bool matrix_is_hidden(float weight) { return as_uint(weight) == 0x80000000u; }
 
+#if !V_INTEGERS
 /* Whether some operand of the warp's tile has any; codes of integers have none. */
-MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const uint4 operands[V_STEPS])
+MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const matrix_values *values)
 {
     uint4 spots = 0;
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++) {
-        spots.x = matrix_spot(spots.x, operands[c].x);
-        spots.y = matrix_spot(spots.y, operands[c].y);
-        spots.z = matrix_spot(spots.z, operands[c].z);
-        spots.w = matrix_spot(spots.w, operands[c].w);
+        spots.x = matrix_spot(spots.x, values->operands[c].x);
+        spots.y = matrix_spot(spots.y, values->operands[c].y);
+        spots.z = matrix_spot(spots.z, values->operands[c].z);
+        spots.w = matrix_spot(spots.w, values->operands[c].w);
     }
     return matrix_any(at, matrix_spotted(spots.x) || matrix_spotted(spots.y) || matrix_spotted(spots.z) ||
                               matrix_spotted(spots.w));
@@ -64,7 +65,7 @@ MATRIX_INLINE float matrix_visible(float weight)
 }
 
 /* Adds the products of weights with infinities and NaN, and takes these out of the operands. */
-MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V_STEPS], const float4 *weights,
+MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, const float4 *weights, matrix_values *values,
                                         matrix_stream *stream)
 {
 #pragma unroll MATRIX_UNROLL
@@ -75,7 +76,7 @@ MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V
         sees.y = matrix_transpose(at, matrix_pack(matrix_visible(p.z), matrix_visible(p.w)));
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) {
-            const uint4 v = operands[c];
+            const uint4 v = values->operands[c];
             float4 *const o = &stream->o[b][c];
             float4 counts = 0.0f;
             matrix_multiply(at, &counts,
@@ -86,8 +87,10 @@ MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V
     }
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++)
-        operands[c] = (uint4)(matrix_finite(operands[c].x), matrix_finite(operands[c].y), matrix_finite(operands[c].z),
-                              matrix_finite(operands[c].w));
+        values->operands[c] = (uint4)(matrix_finite(values->operands[c].x), matrix_finite(values->operands[c].y),
+                                      matrix_finite(values->operands[c].z), matrix_finite(values->operands[c].w));
 }
+
+#endif
 
 #endif

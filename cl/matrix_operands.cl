@@ -9,6 +9,7 @@
 
 #include "matrix.cl"
 #include "matrix_codes.cl"
+#include "matrix_ring.cl"
 
 /* Two pairs of codes as f16; with `apart` the first ones of both pairs and the second ones. */
 #if K_FP8 || V_FP8

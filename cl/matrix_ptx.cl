@@ -19,6 +19,13 @@ MATRIX_INLINE uint matrix_address(__local uchar *ring)
     return address;
 }
 
+/* An address that is kept as it is: a loop that goes on by steps had better not multiply them. */
+MATRIX_INLINE const __global uchar *matrix_held(const __global uchar *address)
+{
+    asm volatile("" : "+l"(address));
+    return address;
+}
+
 /* Lets the lanes of a warp see what each of them wrote to local memory. */
 MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 

@@ -11,6 +11,7 @@
 #define CLFD_MATRIX_RING_CL
 
 #include "matrix.cl"
+#include "matrix_scales.cl"
 
 /* MATRIX_SLOTS - 1 as PTX must have it: one number. */
 #if MATRIX_SLOTS == 2
@@ -39,6 +40,7 @@ typedef struct matrix_ring {
     int end, left;  /* the tile to fill: tokens from its first to the item's end; none where not above 0 */
     int stride;     /* tokens from tile to tile of a warp */
     uint fill, use; /* the slots to fill and to use next */
+    matrix_scale_rows scales;
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
@@ -177,6 +179,10 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
 #endif
         matrix_fill(at, ring->fill, kv_key(args, &ring->cache, matrix_tile_place(ring)), args->k.token, there, K_BYTES,
                     K_PITCH);
+#if KV_PAGED
+        matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, ring->stride, &ring->scales);
+#endif
+        matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
 #if KV_PAGED
 #pragma unroll MATRIX_UNROLL
@@ -199,7 +205,9 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
 #endif
         matrix_fill(at, ring->fill, kv_value(args, &ring->cache, matrix_tile_place(ring)), args->v.token, there,
                     V_BYTES, V_PITCH);
+        matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
+    matrix_next_scales(&ring->scales);
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
     if (ring->left > 0)
@@ -215,6 +223,8 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->left = left;
     ring->stride = item->stride;
     ring->fill = ring->use = 0;
+    matrix_find_scales(args, in, &ring->cache, 0, (long)ring->end - left + (at->lane & 15), ring->stride,
+                       &ring->scales);
 #if KV_PAGED
     ring->next.page = ring->next.token = 0;
     ring->next.valid = false;

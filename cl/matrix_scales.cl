@@ -1,5 +1,6 @@
-/* matrix_scales.cl - scales of K and V: those in tensors of their own the lanes of a warp load a tile ahead of their use, and
- * share; those among the codes they read from the slots.
+/* matrix_scales.cl - scales of K and V. Those among the codes come with them. Those in tensors of their own are copied like
+ * codes, to the end of the slot: a register that a load is on its way to is soon waited for. Those of f16, which are too
+ * short for such copies, go through registers, from where K is filled to where V is.
  *
  * Tunables: those of matrix.cl.
  */
@@ -7,142 +8,151 @@
 #define CLFD_MATRIX_SCALES_CL
 
 #include "matrix.cl"
-#include "matrix_ring.cl"
-
-/* The scale of a whole row belongs to its score or to its weight. A smaller group's belongs to units, of which a lane
- * needs those of tokens row and row + 8. */
-#define K_ROW_SCALED (K_SCALE == SCALE_GROUP && K_GROUP >= HEAD_DIM)
-#define V_ROW_SCALED (V_SCALE == SCALE_GROUP && V_GROUP >= HEAD_DIM_V)
-#define K_UNIT_SCALED (K_SCALED && !K_ROW_SCALED)
-#define V_UNIT_SCALED (V_SCALED && !V_ROW_SCALED)
-#define K_UNIT_SCALES (K_UNIT_SCALED ? K_UNITS : 1)
-#define V_UNIT_SCALES (V_UNIT_SCALED ? V_UNITS : 1)
 
 typedef struct matrix_scales {
     float k[2][K_UNIT_SCALES], v[2][V_UNIT_SCALES]; /* of tokens row and row + 8; those of V as they are stored */
 } matrix_scales;
 
-#define K_LOADED_SCALES (K_SCALE == SCALE_GROUP ? K_UNIT_SCALES : 0)
-#define V_LOADED_SCALES (V_SCALE == SCALE_GROUP ? V_UNIT_SCALES : 0)
-#define LOADED_SCALES (K_LOADED_SCALES > V_LOADED_SCALES ? K_LOADED_SCALES : V_LOADED_SCALES)
+/* Where those of a lane's token, lane % 16, of the tile to fill are read, and short ones until they are put in place. */
+typedef struct matrix_scale_rows {
+#if K_SLOT_SCALES > 0
+    const __global uchar *k;
+    long k_step; /* bytes from tile to tile of a warp */
+    ushort short_k[K_SLOT_SCALES];
+#endif
+#if V_SLOT_SCALES > 0
+    const __global uchar *v;
+    long v_step;
+    ushort short_v[V_SLOT_SCALES];
+#endif
+    uint key_slot; /* the one that was filled with K */
+} matrix_scale_rows;
 
 #define SCALE_BYTES(type) ((type) == TYPE_F16 ? 2 : 4)
 
-/* A tile's scales as they are loaded: lanes 0 to 15 have those of K of its tokens, lanes 16 to 31 those of V. */
-typedef struct matrix_loaded {
-    float scales[LOADED_SCALES > 0 ? LOADED_SCALES : 1];
-#if LOADED_SCALES && !KV_PAGED
-    const __global uchar *from; /* those of this lane's token of the tile to load next */
-    long step;                  /* bytes from tile to tile */
+/* Finds them for a token, with tiles `stride` tokens apart. */
+MATRIX_INLINE void matrix_find_scales(const decode_args *args, const decode_inputs *in, const kv_cache *cache, int page,
+                                      long token, int stride, matrix_scale_rows *rows)
+{
+#if K_SLOT_SCALES > 0
+    rows->k = in->k_scale +
+              (args->k_scale.scale_offset + cache->k_scale + page * args->k_scale.batch + token * args->k_scale.token) *
+                  SCALE_BYTES(K_SCALE_TYPE);
 #endif
-} matrix_loaded;
-
-/* Where the scales of a token lie: those of K or of V, as the lane has them. */
-MATRIX_INLINE const __global uchar *matrix_scales_of(const decode_args *args, const decode_inputs *in,
-                                                     const matrix_place *at, const matrix_ring *ring, kv_place place)
-{
-    if (at->lane < 16)
-        return in->k_scale + (args->k_scale.scale_offset + ring->cache.k_scale + place.page * args->k_scale.batch +
-                              place.token * args->k_scale.token) *
-                                 SCALE_BYTES(K_SCALE_TYPE);
-    return in->v_scale + (args->v_scale.scale_offset + ring->cache.v_scale + place.page * args->v_scale.batch +
-                          place.token * args->v_scale.token) *
-                             SCALE_BYTES(V_SCALE_TYPE);
-}
-
-/* Begins with the tile that is `left` tokens before the end. */
-MATRIX_INLINE void matrix_open_scales(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                      const matrix_ring *ring, int left, matrix_loaded *loaded)
-{
-#pragma unroll MATRIX_UNROLL
-    for (int u = 0; u < LOADED_SCALES; u++)
-        loaded->scales[u] = 0.0f;
-#if LOADED_SCALES && !KV_PAGED
-    kv_place first;
-    first.page = 0;
-    first.token = ring->end - max(left, 1);
-    first.valid = true;
-    loaded->step = at->lane < 16 ? args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE)
-                                 : args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
-    loaded->from = matrix_scales_of(args, in, at, ring, first) + (at->lane & 15) * loaded->step;
-    loaded->step *= ring->stride;
+#if K_SLOT_SCALES > 0
+    rows->k_step = stride * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE);
+#endif
+#if V_SLOT_SCALES > 0
+    rows->v_step = stride * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
+    rows->v = in->v_scale +
+              (args->v_scale.scale_offset + cache->v_scale + page * args->v_scale.batch + token * args->v_scale.token) *
+                  SCALE_BYTES(V_SCALE_TYPE);
 #endif
 }
 
-/* Loads those of the tile that is `left` tokens before the end, each time of the next. Nothing is done with them here: a
- * lane would wait for what it needs a tile later. */
-MATRIX_INLINE void matrix_load_scales(const decode_args *args, const decode_inputs *in, const matrix_place *at,
-                                      const matrix_ring *ring, int left, matrix_loaded *loaded)
+/* Goes on to the next tile. */
+MATRIX_INLINE void matrix_next_scales(matrix_scale_rows *rows)
 {
-#if LOADED_SCALES
-#if KV_PAGED
-    if (left <= 0)
+#if K_SLOT_SCALES > 0
+    rows->k = matrix_held(rows->k + rows->k_step);
+#endif
+#if V_SLOT_SCALES > 0
+    rows->v = matrix_held(rows->v + rows->v_step);
+#endif
+}
+
+/* Where that of unit u of a token lies in a slot. */
+MATRIX_INLINE uint matrix_scale_place(uint slot, int u, int token)
+{
+    return slot + TILE_BYTES + (u * TILE + token) * 4;
+}
+
+/* Begins to copy those of K into the slot that is filled with K, if the lane's token is there; loads short ones of both. */
+MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
+                                          matrix_scale_rows *rows)
+{
+    rows->key_slot = slot;
+    if (at->lane >= TILE)
         return;
-    const kv_place place = decode_find_key(args, in, &ring->cache, ring->end - left + min(at->lane & 15, left - 1));
-    const __global uchar *const rows = matrix_scales_of(args, in, at, ring, place);
-    const bool there = true;
-#else
-    const __global uchar *const rows = loaded->from;
-    const bool there = (at->lane & 15) < left;
-    loaded->from += loaded->step;
-#endif
-    /* One load for both halves of the warp: of two into one register the second waits for the first. */
+#if K_SLOT_SCALES > 0
 #pragma unroll MATRIX_UNROLL
-    for (int u = 0; u < LOADED_SCALES; u++) {
-        const bool of_key = at->lane < 16;
-        const long group = of_key ? 32 * u / K_GROUP * args->k_scale.group : 32 * u / V_GROUP * args->v_scale.group;
-        if (!there || u >= (of_key ? K_LOADED_SCALES : V_LOADED_SCALES))
-            continue;
-#if K_SCALE_TYPE == V_SCALE_TYPE
-        loaded->scales[u] = kv_scale_load(rows, group, K_SCALE_TYPE);
+    for (int u = 0; u < K_SLOT_SCALES; u++) {
+        const long group = 32 * u / K_GROUP * args->k_scale.group;
+#if K_SCALE_TYPE == TYPE_F16
+        rows->short_k[u] = there ? ((const __global ushort *)rows->k)[group] : 0;
 #else
-        loaded->scales[u] =
-            of_key ? kv_scale_load(rows, group, K_SCALE_TYPE) : kv_scale_load(rows, group, V_SCALE_TYPE);
+        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
+#endif
+    }
+#endif
+#if V_SLOT_SCALES > 0 && V_SCALE_TYPE == TYPE_F16
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < V_SLOT_SCALES; u++)
+        rows->short_v[u] = there ? ((const __global ushort *)rows->v)[32 * u / V_GROUP * args->v_scale.group] : 0;
+#endif
+}
+
+/* The same of V; puts short ones of both in place. */
+MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
+                                            const matrix_scale_rows *rows)
+{
+    if (at->lane >= TILE)
+        return;
+#if K_SLOT_SCALES > 0 && K_SCALE_TYPE == TYPE_F16
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < K_SLOT_SCALES; u++)
+        *(__local ushort *)(at->ring + matrix_scale_place(rows->key_slot, u, at->lane)) = rows->short_k[u];
+#endif
+#if V_SLOT_SCALES > 0
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < V_SLOT_SCALES; u++) {
+#if V_SCALE_TYPE == TYPE_F16
+        *(__local ushort *)(at->ring + matrix_scale_place(slot, u, at->lane)) = rows->short_v[u];
+#else
+        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->v + 32 * u / V_GROUP * args->v_scale.group * 4,
+                        there);
 #endif
     }
 #endif
 }
 
-/* Gives every lane those of its tokens. */
-MATRIX_INLINE void matrix_share_scales(const matrix_place *at, const matrix_loaded *loaded, matrix_scales *scales)
+/* ---- From a slot ------------------------------------------------------------------------------------------------- */
+
+MATRIX_INLINE float matrix_slot_scale(const matrix_place *at, uint from, int type)
 {
-#pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < 2; i++) {
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_LOADED_SCALES; u++)
-            scales->k[i][u] = kv_key_factor(as_float(matrix_from(at, as_uint(loaded->scales[u]), at->row + 8 * i)));
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_LOADED_SCALES; u++)
-            scales->v[i][u] = as_float(matrix_from(at, as_uint(loaded->scales[u]), 16 + at->row + 8 * i));
-    }
+    return type == TYPE_F16 ? vload_half(0, (const __local half *)(at->ring + from))
+                            : *(const __local float *)(at->ring + from);
 }
 
-/* Those among the codes of K, and of V, of the tile in a slot. */
-MATRIX_INLINE float matrix_slot_scale(const matrix_place *at, uint from)
-{
-    return vload_half(0, (const __local half *)(at->ring + from));
-}
-
+/* Those of the tile of K in a slot. */
 MATRIX_INLINE void matrix_read_key_scales(const matrix_place *at, uint slot, matrix_scales *scales)
 {
-#if K_SCALE == SCALE_ROW
+#if K_SCALED
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i < 2; i++)
 #pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_UNITS; u++)
-            scales->k[i][u] =
-                kv_key_factor(matrix_slot_scale(at, slot + (at->row + 8 * i) * K_PITCH + K_UNIT_BYTES * u));
+        for (int u = 0; u < K_UNIT_SCALES; u++) {
+            const int token = at->row + 8 * i;
+            scales->k[i][u] = kv_key_factor(
+                K_SLOT_SCALES > 0 ? matrix_slot_scale(at, matrix_scale_place(slot, u, token), K_SCALE_TYPE)
+                                  : matrix_slot_scale(at, slot + token * K_PITCH + K_UNIT_BYTES * u, TYPE_F16));
+        }
 #endif
 }
 
+/* Those of the tile of V in a slot. */
 MATRIX_INLINE void matrix_read_value_scales(const matrix_place *at, uint slot, matrix_scales *scales)
 {
-#if V_SCALE == SCALE_ROW
+#if V_SCALED
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i < 2; i++)
 #pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_UNITS; u++)
-            scales->v[i][u] = matrix_slot_scale(at, slot + (at->row + 8 * i) * V_PITCH + V_UNIT_BYTES * u);
+        for (int u = 0; u < V_UNIT_SCALES; u++) {
+            const int token = at->row + 8 * i;
+            scales->v[i][u] = V_SLOT_SCALES > 0
+                                  ? matrix_slot_scale(at, matrix_scale_place(slot, u, token), V_SCALE_TYPE)
+                                  : matrix_slot_scale(at, slot + token * V_PITCH + V_UNIT_BYTES * u, TYPE_F16);
+        }
 #endif
 }
 

@@ -169,7 +169,7 @@ MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *sca
         }
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++)
-            stream->o[b][c] *= matrix_by_row(shrink);
+            stream->o[b][c] *= matrix_by_row(shrink[0], shrink[LANE_ROWS - 1]);
     }
 #if V_SCALED
     return matrix_scales_exceed(scales, stream);
@@ -255,8 +255,8 @@ MATRIX_INLINE void matrix_accumulate(const matrix_place *at, matrix_values *valu
                                    &first[b][u], &rest[b][u]);
     matrix_multiply_pieces(at, values, first, rest, stream);
 #else
-    if (matrix_is_irregular(at, values->operands))
-        matrix_add_irregular(at, values->operands, weights, stream);
+    if (matrix_is_irregular(at, values))
+        matrix_add_irregular(at, weights, values, stream);
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         uint2 first, rest;

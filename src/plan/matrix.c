@@ -16,12 +16,21 @@ static uint32_t row_bytes(clfd_type type, uint32_t dim)
 /* PITCH of cl/matrix.cl. */
 static uint32_t pitch(uint32_t bytes) { return bytes % 128 == 0 ? bytes : ((bytes + 15) / 16 | 1u) * 16; }
 
+/* Scales that follow a tile in its slot, of each token: SLOT_SCALES of cl/matrix.cl. */
+static uint32_t slot_scales(clfd_type type, const clfd_quant *quant, uint32_t dim)
+{
+    return !clfd_type_is_grouped(type) ? 0 : quant->group >= dim ? 1 : dim / 32;
+}
+
 /* Local memory of a work-group. */
 static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
 {
     const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
     const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
-    const uint64_t ring = (uint64_t)slots * TILE * (k > v ? k : v);
+    const uint32_t k_scales = slot_scales(attention->k_type, &attention->k_quant, attention->head_dim);
+    const uint32_t v_scales = slot_scales(attention->v_type, &attention->v_quant, attention->head_dim_v);
+    const uint32_t tile = TILE * ((k > v ? k : v) + (k_scales > v_scales ? k_scales : v_scales) * 4);
+    const uint64_t ring = (uint64_t)slots * ((tile + 127) / 128 * 128);
     const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
 
