@@ -8,6 +8,7 @@
 #ifdef __OPENCL_C_VERSION__
 typedef long clfd_arg_long;
 typedef int clfd_arg_int;
+typedef uint clfd_arg_uint;
 typedef float clfd_arg_float;
 
 /* CLFD_FLAG_ bits of the status word (clfd/attention.h). */
@@ -18,8 +19,15 @@ typedef float clfd_arg_float;
 #include <CL/cl.h>
 typedef cl_long clfd_arg_long;
 typedef cl_int clfd_arg_int;
+typedef cl_uint clfd_arg_uint;
 typedef cl_float clfd_arg_float;
 #endif
+
+/* What to divide by, as cl/divisor.cl has it. */
+typedef struct divisor_args {
+    clfd_arg_uint inverse;
+    clfd_arg_int shift;
+} divisor_args;
 
 /* How the visible keys of a sequence are cut into splits. */
 typedef struct split_args {
@@ -27,6 +35,7 @@ typedef struct split_args {
     clfd_arg_int num_splits;   /* COUNT and AUTO: splits per sequence at most */
     clfd_arg_int split_tokens; /* TOKENS: tokens per split; 0 under COUNT and AUTO */
     clfd_arg_int split_tile; /* COUNT and AUTO: cuts fall on multiples of this many tokens from the first visible one */
+    divisor_args by_tile;     /* split_tile */
     clfd_arg_int grid_splits; /* splits that have a slot in the grid and in the workspace */
     clfd_arg_int has_kv_lens; /* 0: every length is max_kv_len */
 } split_args;
@@ -67,6 +76,8 @@ typedef struct decode_args {
     clfd_arg_int sequences; /* K and V sequences: the batch, or 1 that the whole batch shares */
     clfd_arg_int rows;      /* query rows per KV head of a K and V sequence */
     clfd_arg_int passes;    /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int head_groups; /* num_kv_heads / heads */
+    divisor_args by_passes, by_splits, by_head_groups, by_ratio; /* passes, split.grid_splits, head_groups, ratio */
     clfd_arg_int num_cache_rows;
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
     clfd_arg_int has_lse, has_status;
@@ -74,7 +85,6 @@ typedef struct decode_args {
     clfd_arg_int num_shares; /* balanced: shares that the tiles are cut into */
     clfd_arg_int min_tiles;  /* balanced: tiles of a share at least */
     clfd_arg_float scale, softcap;
-    clfd_arg_int padding;
     clfd_arg_long q_offset, q_batch, q_token, q_head;
     clfd_arg_long out_offset, out_batch, out_token, out_head;
     clfd_arg_long kv_lens_offset, lse_offset;

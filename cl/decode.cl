@@ -160,8 +160,8 @@ static inline decode_row decode_find_row(const decode_args *args, const decode_i
     row.batch = x / (args->q_len * args->ratio);
     x %= args->q_len * args->ratio;
 #endif
-    row.query = x / args->ratio;
-    row.head = item->kv_head * args->ratio + x % args->ratio;
+    row.query = divide(x, args->by_ratio);
+    row.head = item->kv_head * args->ratio + (x - row.query * args->ratio);
     row.block_row = item->kv_head % args->heads * DECODE_ROWS + r;
     return row;
 }
@@ -250,19 +250,20 @@ static inline void decode_start(const decode_args *args, const decode_inputs *in
 static inline bool decode_take(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work,
                                decode_item *item, __global float *workspace)
 {
-    uint index = (uint)get_group_id(0);
-    const int pass = index % (uint)args->passes;
-    const uint head_groups = (uint)(args->num_kv_heads / args->heads);
+    const int index = (int)get_group_id(0), splits = divide(index, args->by_passes);
+    const int heads = divide(splits, args->by_splits), pass = index - splits * args->passes;
 
-    index /= (uint)args->passes;
-    item->slot = index % (uint)args->split.grid_splits;
-    index /= (uint)args->split.grid_splits;
-    item->kv_head = index % head_groups * args->heads;
-    item->batch = index / head_groups;
+    item->slot = splits - heads * args->split.grid_splits;
+    item->batch = divide(heads, args->by_head_groups);
+    item->kv_head = (heads - item->batch * args->head_groups) * args->heads;
     item->first_row = pass * DECODE_ROWS;
     item->sequence = decode_find_sequence(args, in, item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */
+#if DECODE_INTERLEAVED /* never under TOKENS */
+    const int count = max(split_count_tiles(&args->split, item->sequence.range), 1);
+#else
     const int count = max(split_count(&args->split, item->sequence.range), 1);
+#endif
     if (item->slot >= count)
         return false;
     item->splits = count;
@@ -292,9 +293,9 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 /* A row's place in lse. */
-static inline long decode_lse_index(const decode_args *args, const decode_row *row)
+static inline int decode_lse_index(const decode_args *args, const decode_row *row)
 {
-    return ((long)row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
+    return (row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
 }
 
 /* Index of a row's partial state. */
@@ -303,19 +304,26 @@ static inline long decode_slot(const decode_args *args, const decode_item *item,
 #if DECODE_BALANCED
     return (long)item->slot * (args->heads * DECODE_ROWS) + row->block_row;
 #else
-    return decode_lse_index(args, row) * args->partial_slots + item->slot;
+    return (long)decode_lse_index(args, row) * args->partial_slots + item->slot;
 #endif
 }
 
-/* What a directly written row's o is multiplied by for the sake of its sink. m in log2 units. */
-static inline float decode_sink_share(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                      const decode_row *row, float m, float l)
+/* What a directly written row's o is multiplied by for the sake of its sink. m in natural units. */
+static inline float decode_sink_share_natural(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                              const decode_row *row, float m, float l)
 {
 #if DECODE_SINKS
     if (item->direct)
-        return state_sink(state_lse(state_natural(m), l), in->sinks[args->sinks_offset + row->head]).y;
+        return state_sink(state_lse(m, l), in->sinks[args->sinks_offset + row->head]).y;
 #endif
     return 1.0f;
+}
+
+/* The same of m in log2 units. */
+static inline float decode_sink_share(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                      const decode_row *row, float m, float l)
+{
+    return decode_sink_share_natural(args, in, item, row, state_natural(m), l);
 }
 
 /* Writes element d of a row's o, normalised and without sink, to out under a direct write, else to the workspace. */
@@ -354,13 +362,14 @@ static inline void decode_store_quad(const decode_args *args, const decode_item 
 #if V_SCALE == SCALE_TENSOR
     value *= item->v_scale;
 #endif
-    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) = value;
+    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) =
+        value;
 }
 
-/* Writes a row's statistics (m in log2 units): to lse under a direct write, else to the workspace. */
-static inline void decode_store_stats(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                      const decode_row *row, __global float *lse, __global float *workspace, float m,
-                                      float l)
+/* Writes a row's statistics (m in natural units): to lse under a direct write, else to the workspace. */
+static inline void decode_store_natural_stats(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                              const decode_row *row, __global float *lse, __global float *workspace,
+                                              float m, float l)
 {
     if (!item->direct) {
         state_store(workspace, args->stats_offset + decode_slot(args, item, row), args->stats_stride, m, l);
@@ -368,11 +377,19 @@ static inline void decode_store_stats(const decode_args *args, const decode_inpu
     }
     if (!args->has_lse)
         return;
-    float natural = state_lse(state_natural(m), l);
+    float natural = state_lse(m, l);
 #if DECODE_SINKS
     natural = state_sink(natural, in->sinks[args->sinks_offset + row->head]).x;
 #endif
     lse[args->lse_offset + decode_lse_index(args, row)] = natural;
+}
+
+/* The same of m in log2 units. */
+static inline void decode_store_stats(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                      const decode_row *row, __global float *lse, __global float *workspace, float m,
+                                      float l)
+{
+    decode_store_natural_stats(args, in, item, row, lse, workspace, state_natural(m), l);
 }
 
 #endif

@@ -19,12 +19,28 @@
 #endif
 #include "matrix_digits.cl"
 #include "matrix_fold.cl"
-#include "matrix_merge.cl"
 #include "matrix_softmax.cl"
+
+MATRIX_INLINE void matrix_clear(matrix_stream *stream)
+{
+    stream->least = 0x1p-126f;
+#pragma unroll MATRIX_UNROLL
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < LANE_ROWS; i++) {
+            stream->m[b][i] = -INFINITY;
+            stream->l[b][i] = 0.0f;
+            stream->unit[b][i] = 0x1p-126f;
+        }
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++)
+            stream->o[b][c] = 0.0f;
+    }
+}
 
 /* Goes through the warp's tiles of an item. */
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                               const matrix_place *at, const __global q_element *q, matrix_stream *stream)
+                               const matrix_place *at, const __global q_element *q, bool careful, matrix_stream *stream)
 {
     /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
     int left = max(item->end - item->begin, 0) - at->warp * TILE;
@@ -46,7 +62,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
         slot = matrix_take_slot(&ring);
         matrix_read_key_scales(at, slot, &scales);
 #if K_INTEGERS
-        matrix_dot_digits(q, args, item, at, slot, &queries, &scales, scores);
+        matrix_dot_digits(q, args, item, at, slot, &queries, &scales, careful, scores);
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
 #else
         matrix_keys keys;
@@ -59,9 +75,9 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
         matrix_read_value_scales(at, slot, &scales);
         matrix_load_values(at, slot, &values);
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
-        const bool odd_scales = matrix_raise(at, &scales, scores, stream);
+        matrix_raise(at, &scales, scores, stream);
         matrix_weigh(scores, stream, weights);
-        matrix_accumulate(at, &values, &scales, odd_scales, weights, stream);
+        matrix_accumulate(at, &values, &scales, scores, weights, careful, stream);
     }
     matrix_wait(0);
     matrix_sync();
@@ -78,10 +94,10 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     matrix_place at;
     DECODE_INPUTS(in);
 
-    at.warp = (int)get_local_id(0) / 32;
-    at.lane = (int)get_local_id(0) % 32;
-    at.row = at.lane / 4;
-    at.pair = at.lane % 4;
+    at.warp = (int)((uint)get_local_id(0) / 32);
+    at.lane = (int)((uint)get_local_id(0) % 32);
+    at.row = (int)((uint)at.lane / 4);
+    at.pair = (int)((uint)at.lane % 4);
     at.ring = rings + at.warp * WARP_BYTES;
     at.base = matrix_address(at.ring);
 #if !CLFD_PTX
@@ -91,24 +107,14 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
         matrix_stream stream;
-        stream.least = 0x1p-126f;
-#pragma unroll MATRIX_UNROLL
-        for (int b = 0; b < MATRIX_BLOCKS; b++) {
-#pragma unroll MATRIX_UNROLL
-            for (int i = 0; i < LANE_ROWS; i++) {
-                stream.m[b][i] = -INFINITY;
-                stream.l[b][i] = 0.0f;
-                stream.unit[b][i] = 0x1p-126f;
-            }
-#pragma unroll MATRIX_UNROLL
-            for (int c = 0; c < V_STEPS; c++)
-                stream.o[b][c] = 0.0f;
+        /* With care once more where that is needed. */
+#pragma unroll 1
+        for (int careful = 0; careful < 2; careful++) {
+            matrix_clear(&stream);
+            matrix_walk(&args, &in, &item, &at, q, careful, &stream);
+            if (!matrix_is_irregular(&at, &stream))
+                break;
         }
-        matrix_walk(&args, &in, &item, &at, q, &stream);
         matrix_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
-#if DECODE_FUSED
-        if (!item.direct)
-            matrix_merge(&args, &in, &item, &at, out, lse, workspace);
-#endif
     }
 }

@@ -65,9 +65,13 @@
 #define SLOT_SCALES (K_SLOT_SCALES > V_SLOT_SCALES ? K_SLOT_SCALES : V_SLOT_SCALES)
 #define SLOT_BYTES ((TILE_BYTES + TILE * 4 * SLOT_SCALES + 127) / 128 * 128)
 
-/* At the end a warp puts eight rows of o and their statistics where its ring was. */
+/* At the end a warp puts eight rows of o and their statistics where its ring was, or o of what it merges. */
 #define FOLD_STRIDE (HEAD_DIM_V + 4)
-#define FOLD_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
+#define FOLD_ROWS_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
+#define MERGE_MOST 16 /* states that one merge takes */
+#define MERGE_GROUP 8
+#define MERGE_BYTES (MERGE_MOST * HEAD_DIM_V * 4)
+#define FOLD_BYTES (MERGE_BYTES > FOLD_ROWS_BYTES ? MERGE_BYTES : FOLD_ROWS_BYTES)
 #define WARP_BYTES (MATRIX_SLOTS * SLOT_BYTES > FOLD_BYTES ? MATRIX_SLOTS * SLOT_BYTES : FOLD_BYTES)
 
 /* Integer codes of K are multiplied by steps of 16 bytes of nibbles, 32 of others. Units that begin where steps do are
@@ -164,13 +168,15 @@ MATRIX_INLINE float4 matrix_by_row(float first, float last) { return (float4)(fi
 MATRIX_INLINE int matrix_column_row(int block, int column) { return block * 8 + column * LANE_ROWS / 2; }
 
 #if !K_INTEGERS
-MATRIX_INLINE uint matrix_load_q(const __global q_element *q, long index, bool exists, int step, int pair, int i)
+/* The pair of elements i and i + 1 of product `step`; `own` is where element 0 of product 0 lies, as distances of dims are
+ * the same for all lanes. */
+MATRIX_INLINE uint matrix_load_q(const __global q_element *own, bool exists, int step, int i)
 {
-    const long low = index + matrix_key_dim(step, pair, i), high = index + matrix_key_dim(step, pair, i + 1);
+    const int low = matrix_key_dim(step, 0, i), high = matrix_key_dim(step, 0, i + 1);
 #if Q_ALIGNED
-    return exists ? *(const __global uint *)(q + low) : 0;
+    return exists ? *(const __global uint *)(own + low) : 0;
 #else
-    return exists ? q[low] | (uint)q[high] << 16 : 0;
+    return exists ? own[low] | (uint)own[high] << 16 : 0;
 #endif
 }
 
@@ -183,11 +189,11 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
         const int r = matrix_column_row(b, at->row);
         const bool exists = r < DECODE_ROWS && (at->row & (LANE_ROWS == 1)) == 0;
         const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
-        const long index = decode_q_index(args, item, &row);
+        const __global q_element *const own = q + (decode_q_index(args, item, &row) + matrix_key_dim(0, at->pair, 0));
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < K_STEPS; c++) {
-            queries->q[b][c].x = matrix_load_q(q, index, exists, c, at->pair, 0);
-            queries->q[b][c].y = matrix_load_q(q, index, exists, c, at->pair, 2);
+            queries->q[b][c].x = matrix_load_q(own, exists, c, 0);
+            queries->q[b][c].y = matrix_load_q(own, exists, c, 2);
         }
     }
 }

@@ -48,7 +48,8 @@ MATRIX_INLINE void matrix_load_values(const matrix_place *at, uint slot, matrix_
 #pragma unroll MATRIX_UNROLL
     for (int n = 0; n < V_LOADS; n++)
         values->loads[n] = matrix_load_transposed(
-            at, slot + matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), V_PIECES - 1), V_BYTES, V_PITCH));
+            at, at->base + slot +
+                    matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), V_PIECES - 1), V_BYTES, V_PITCH));
 }
 
 /* Four codes, two of either token, as two pairs; eight nibbles as four. */

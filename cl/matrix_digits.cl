@@ -2,8 +2,8 @@
  *
  * A row of q is written once an item as integers of 23 bits in a unit of its own, a power of two, and these as three signed
  * digits of 8 bits. What a row loses to its unit is below 2^-23 of its greatest element, as in a sum of floats. Products of
- * codes and digits add up exactly; their three sums make a score. Rows of q that are not finite have their products one by
- * one.
+ * codes and digits add up exactly; their three sums make a score. Rows of q that are not finite make NaN of their
+ * scores, and with care have their products one by one.
  *
  * A product takes K_STEP_BYTES bytes of each row, a step, which are up to 32 codes; nibbles are signed codes times 16 in
  * the upper half of a byte. Blocks of GGML's types do not end where steps do: what belongs to another block, or is a scale,
@@ -134,8 +134,9 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < LANE_ROWS; i++) {
             const uint top = matrix_from(at, greatest, 4 * (2 * at->pair + i));
-            queries->unit[b][i] = matrix_digits_unit(top) * (K_NIBBLES ? 0x1p-4f : 1.0f);
-            queries->irregular |= top < 0x7c00u ? 0 : 1u << (2 * b + i);
+            const bool finite = top < 0x7c00u;
+            queries->unit[b][i] = finite ? matrix_digits_unit(top) * (K_NIBBLES ? 0x1p-4f : 1.0f) : NAN;
+            queries->irregular |= finite ? 0 : 1u << (2 * b + i);
         }
     }
 }
@@ -213,14 +214,15 @@ MATRIX_INLINE void matrix_dot_irregular(const __global q_element *q, const decod
 /* The products of q and the tile of K in a slot; scales of units are part of them. */
 MATRIX_INLINE void matrix_dot_digits(const __global q_element *q, const decode_args *args, const decode_item *item,
                                      const matrix_place *at, uint slot, const matrix_queries *queries,
-                                     const matrix_scales *scales, float4 sums[MATRIX_BLOCKS])
+                                     const matrix_scales *scales, bool careful, float4 sums[MATRIX_BLOCKS])
 {
     uint4 loads[K_LOADS];
 
 #pragma unroll MATRIX_UNROLL
     for (int n = 0; n < K_LOADS; n++)
         loads[n] = matrix_load(
-            at, slot + matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), K_PIECES - 1), K_BYTES, K_PITCH));
+            at, at->base + slot +
+                    matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), K_PIECES - 1), K_BYTES, K_PITCH));
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         int4 totals[K_SETS];
@@ -253,7 +255,7 @@ MATRIX_INLINE void matrix_dot_digits(const __global q_element *q, const decode_a
         }
         sums[b] *= matrix_by_row(queries->unit[b][0], queries->unit[b][LANE_ROWS - 1]);
     }
-    if (queries->irregular != 0)
+    if (careful && queries->irregular != 0)
         matrix_dot_irregular(q, args, item, at, slot, queries->irregular, scales, sums);
 }
 

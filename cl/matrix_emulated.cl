@@ -19,10 +19,6 @@ MATRIX_INLINE void matrix_commit(void) {}
     {                                                                                                                  \
         for (int i = 0; i < bytes; i++)                                                                                \
             at->ring[to + i] = there ? from[i] : 0;                                                                    \
-    }                                                                                                                  \
-    MATRIX_INLINE void matrix_copy##bytes(const matrix_place *at, uint to, const __global uchar *from)                 \
-    {                                                                                                                  \
-        matrix_copy_if##bytes(at, to, from, true);                                                                     \
     }
 MATRIX_COPY(4)
 MATRIX_COPY(8)
@@ -167,13 +163,6 @@ MATRIX_INLINE uint matrix_pack(float low, float high)
     vstore_half_rte(high, 0, (half *)&halves[1]);
     return halves[0] | (uint)halves[1] << 16;
 #endif
-}
-
-MATRIX_INLINE uint matrix_spot(uint sum, uint pair)
-{
-    const uint exponents = MATRIX_BF16 ? 0x7f807f80u : 0x7c007c00u, bits = pair & exponents;
-    return sum | ((bits & 0xffffu) == (exponents & 0xffffu) ? 0x7fffu : 0) |
-           (bits >> 16 == exponents >> 16 ? 0x7fff0000u : 0);
 }
 
 #endif

@@ -42,16 +42,16 @@ MATRIX_INLINE void matrix_load_keys(const matrix_place *at, uint slot, matrix_ke
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < K_STEPS; c += 2) {
         const uint4 codes =
-            matrix_load(at, slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), K_BYTES, K_PITCH));
+            matrix_load(at, at->base + slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), K_BYTES, K_PITCH));
         const uint4 left = K_PAIRS(codes.lo), right = K_PAIRS(codes.hi);
         keys->operands[c] = (uint4)(left.x, left.z, left.y, left.w);
         keys->operands[c + 1] = (uint4)(right.x, right.z, right.y, right.w);
     }
 #else
+    const uint first = at->base + slot + matrix_piece(at->lane & 15, at->lane >> 4, K_BYTES, K_PITCH);
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < K_STEPS; c++)
-        keys->operands[c] =
-            matrix_load(at, slot + matrix_piece(at->lane & 15, 2 * c + (at->lane >> 4), K_BYTES, K_PITCH));
+        keys->operands[c] = matrix_load(at, matrix_pieces_on(first, 2 * c, K_BYTES));
 #endif
 }
 #endif
@@ -66,17 +66,17 @@ MATRIX_INLINE void matrix_load_values(const matrix_place *at, uint slot, matrix_
 #if V_FP8
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c += 2) {
-        const uint4 codes =
-            matrix_load_transposed(at, slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), V_BYTES, V_PITCH));
+        const uint4 codes = matrix_load_transposed(
+            at, at->base + slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), V_BYTES, V_PITCH));
         values->operands[c] = V_PAIRS((uint2)(MATRIX_APART(codes.x), MATRIX_APART(codes.y)));
         values->operands[c + 1] = V_PAIRS((uint2)(MATRIX_APART(codes.z), MATRIX_APART(codes.w)));
     }
 #else
     const int row = (at->lane & 7) + (at->lane >> 4) * 8;
+    const uint first = at->base + slot + matrix_piece(row, at->lane >> 3 & 1, V_BYTES, V_PITCH);
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c++)
-        values->operands[c] =
-            matrix_load_transposed(at, slot + matrix_piece(row, 2 * c + (at->lane >> 3 & 1), V_BYTES, V_PITCH));
+        values->operands[c] = matrix_load_transposed(at, matrix_pieces_on(first, 2 * c, V_BYTES));
 #endif
 }
 #endif

@@ -31,14 +31,9 @@ MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" 
 
 /* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. */
 #define MATRIX_COPY(cache, bytes)                                                                                      \
-    MATRIX_INLINE void matrix_copy##bytes(const matrix_place *at, uint to, const __global uchar *from)                 \
-    {                                                                                                                  \
-        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ";" ::"r"(at->base + to), "l"(from)        \
-                     : "memory");                                                                                      \
-    }                                                                                                                  \
     MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \
-        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(at->base + to), "l"(from),   \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(to), "l"(from),              \
                      "r"(there ? bytes : 0)                                                                            \
                      : "memory");                                                                                      \
     }
@@ -78,7 +73,7 @@ MATRIX_INLINE uint4 matrix_load(const matrix_place *at, uint address)
     uint4 d;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(d.x), "=r"(d.y), "=r"(d.z), "=r"(d.w)
-                 : "r"(at->base + address)
+                 : "r"(address)
                  : "memory");
     return d;
 }
@@ -88,7 +83,7 @@ MATRIX_INLINE uint4 matrix_load_transposed(const matrix_place *at, uint address)
     uint4 d;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(d.x), "=r"(d.y), "=r"(d.z), "=r"(d.w)
-                 : "r"(at->base + address)
+                 : "r"(address)
                  : "memory");
     return d;
 }
@@ -132,18 +127,6 @@ MATRIX_INLINE uint matrix_pack(float low, float high)
     asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(low), "f"(high));
 #endif
     return pair;
-}
-
-/* NaN in a half of `sum` from which an infinity or NaN in that half of `pair` comes on. */
-MATRIX_INLINE uint matrix_spot(uint sum, uint pair)
-{
-    uint spotted;
-#if MATRIX_BF16
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(spotted) : "r"(pair), "r"(0), "r"(sum));
-#else
-    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(spotted) : "r"(pair), "r"(0), "r"(sum));
-#endif
-    return spotted;
 }
 
 #endif

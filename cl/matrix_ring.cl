@@ -44,6 +44,8 @@ typedef struct matrix_ring {
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
+#else
+    const __global uchar *k, *v; /* where the lane's first piece of the tile to fill is read */
 #endif
 } matrix_ring;
 
@@ -58,14 +60,17 @@ MATRIX_INLINE uint matrix_piece(int row, int piece, int bytes, int pitch)
     return row * pitch + (SWAPS(bytes) ? piece ^ (row & 7) : piece) * COPY_BYTES(bytes);
 }
 
-MATRIX_INLINE void matrix_copy(const matrix_place *at, uint to, const __global uchar *from, int bytes)
+/* The address `rows` rows on from that of a piece of a row below it, `rows` being a multiple of a power of two above that
+ * row. */
+MATRIX_INLINE uint matrix_rows_on(uint address, int rows, int bytes, int pitch)
 {
-    if (bytes == 16)
-        matrix_copy16(at, to, from);
-    else if (bytes == 8)
-        matrix_copy8(at, to, from);
-    else
-        matrix_copy4(at, to, from);
+    return (SWAPS(bytes) ? address ^ (rows & 7) * 16 : address) + rows * pitch;
+}
+
+/* The address `pieces` pieces on from that of piece 0 or 1, `pieces` being even. */
+MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
+{
+    return SWAPS(bytes) ? (address ^ (pieces & 7) * 16) + (pieces & ~7) * 16 : address + pieces * 16;
 }
 
 MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
@@ -78,70 +83,73 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
         matrix_copy_if4(at, to, from, there);
 }
 
-#if !KV_PAGED
-/* matrix_fill where a turn of the lanes is not whole rows, with `left` rows there: parts of rows of 16, 8, 4, ... pieces, each
- * of which is copied by turns that are whole parts, so that a lane has rows at equal distances. */
-MATRIX_INLINE void matrix_fill_parts(const matrix_place *at, uint slot, const __global uchar *row, long stride,
-                                     int left, int bytes, int pitch)
-{
-    const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes;
+/* Copies go by turns of 32 pieces. Where a turn is whole rows a lane has the same piece of rows at equal distances, so that
+ * it must know the place of one only. */
+#define PIECES(bytes) ((bytes) / COPY_BYTES(bytes))
+#define EVEN_TURNS(bytes) (32 % PIECES(bytes) == 0 && 32 / PIECES(bytes) <= TILE)
+#define FIRST_ROW(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane / PIECES(bytes) : 0)
+#define FIRST_PIECE(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane % PIECES(bytes) : 0)
 
+#if KV_PAGED
+/* Begins to copy the rows of a tile, `bytes` each, into `slot`. `row` is that of token lane % 16, which is there if its bit
+ * of `there` is set. */
+MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
+                               int pitch)
+{
+    const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes), turns = (TILE * pieces + 31) / 32;
+
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < turns; i++) {
+        const uint x = (uint)(i * 32 + at->lane);
+        const uint r = EVEN_TURNS(bytes) ? i * (32 / pieces) + FIRST_ROW(at, bytes) : x / pieces;
+        const uint piece = EVEN_TURNS(bytes) ? FIRST_PIECE(at, bytes) : x % pieces;
+        const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
+        const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
+        const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
+        const bool exists = (there >> r & 1u) != 0;
+        if (TILE * pieces % 32 == 0 || r < TILE)
+            matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
+                           copy_bytes);
+    }
+}
+#else
+/* Begins to copy the rows of a tile, `bytes` each, into `slot`: `left` of them, zeros for the others. `from` is where the
+ * lane's first piece is read, and `stride` leads from each row to the next. */
+MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
+                               int bytes, int pitch)
+{
+    const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes);
+
+    if (EVEN_TURNS(bytes)) {
+        const int rows = 32 / pieces;
+        const int first = FIRST_ROW(at, bytes);
+        const uint to = at->base + slot + matrix_piece(first, FIRST_PIECE(at, bytes), bytes, pitch);
+        const long step = rows * stride;
+#pragma unroll MATRIX_UNROLL
+        for (int r = 0; r < TILE; r += rows, from += step)
+            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes);
+        return;
+    }
+    /* Parts of rows of 32, 16, 8, ... pieces, each by turns that are whole parts. */
 #pragma unroll MATRIX_UNROLL
     for (int part = 32; part > 0; part /= 2) {
         const int rows = 32 / part, first = (uint)at->lane / part;
         const int offset = ((pieces & ~(2 * part - 1)) + (uint)at->lane % part) * copy_bytes;
-        const __global uchar *from = row + (first * stride + offset);
+        const uint to = at->base + slot + first * pitch + offset;
+        const __global uchar *own = from + (first * stride + offset);
         if ((pieces & part) == 0 || first >= TILE)
             continue;
 #pragma unroll MATRIX_UNROLL
-        for (int r = 0; r < TILE; r += rows, from += rows * stride)
-            matrix_copy_if(at, slot + (first * pitch + offset) + r * pitch, from, r < left - first, copy_bytes);
+        for (int r = 0; r < TILE; r += rows, own += rows * stride)
+            matrix_copy_if(at, to + r * pitch, own, r < left - first, copy_bytes);
     }
 }
 #endif
 
-/* Begins to copy the rows of a tile, `bytes` each, into `slot`. Row r is there if bit r of `there` is set. Without pages
- * `row` is the first one and `stride` leads from each to the next; with pages it is that of token lane % 16. */
-MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, long stride, uint there,
-                               int bytes, int pitch)
-{
-    const int copy_bytes = COPY_BYTES(bytes), pieces = bytes / copy_bytes, turns = (TILE * pieces + 31) / 32;
-    const bool even = 32 % pieces == 0; /* a turn is whole rows: a lane's rows are at equal distances */
-    const __global uchar *own = row + ((uint)at->lane / pieces * stride + (uint)at->lane % pieces * copy_bytes);
-    const long step = 32 / pieces * stride;
-
-#if !KV_PAGED
-    if (!even) {
-        matrix_fill_parts(at, slot, row, stride, 32 - (int)clz(there), bytes, pitch);
-        return;
-    }
-#endif
-#pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < turns; i++, own += step) {
-        const uint x = (uint)(i * 32 + at->lane), r = even ? i * (32 / pieces) + (uint)at->lane / pieces : x / pieces;
-        const uint piece = even ? (uint)at->lane % pieces : x % pieces;
-        const uint to = slot + matrix_piece(r, piece, bytes, pitch);
-        const bool exists = (there >> r & 1u) != 0;
 #if KV_PAGED
-        const uint low = matrix_from(at, (uint)(ulong)row, r & 15);
-        const uint high = matrix_from(at, (uint)((ulong)row >> 32), r & 15);
-        const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
-#else
-        const __global uchar *const from = even ? own : row + (r * stride + piece * copy_bytes);
-#endif
-        if (TILE * pieces % 32 != 0 && r >= TILE)
-            continue;
-        if (!KV_PAGED && there == 0xffffu)
-            matrix_copy(at, to, from, copy_bytes);
-        else
-            matrix_copy_if(at, to, exists ? from : row, exists, copy_bytes);
-    }
-}
-
 /* The tokens of the tile to fill, a bit each. */
 MATRIX_INLINE uint matrix_tokens(int left) { return left >= TILE ? 0xffffu : left > 0 ? (1u << left) - 1 : 0; }
 
-#if KV_PAGED
 /* Looks up the pages of the tile that is `left` tokens before the end, long before they are needed. */
 MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *in, const matrix_place *at,
                                   matrix_ring *ring, int left)
@@ -151,44 +159,31 @@ MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *
 }
 #endif
 
-/* Whose row matrix_fill takes: the first token of the tile to fill, or with pages token lane % 16. */
-MATRIX_INLINE kv_place matrix_tile_place(const matrix_ring *ring)
-{
-#if KV_PAGED
-    return ring->here;
-#else
-    kv_place place;
-    place.page = 0;
-    place.token = ring->end - max(ring->left, 1);
-    place.valid = true;
-    return place;
-#endif
-}
-
 /* Fills the next slot with the rows of K of the next tile; matrix_fill_values, which must follow, the one after it with
  * those of V. */
 MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs *in, const matrix_place *at,
                                     matrix_ring *ring)
 {
+#if KV_PAGED
     uint there = matrix_tokens(ring->left);
     if (!MATRIX_SKIPS(ring->left)) {
-#if KV_PAGED
         ring->here = ring->next;
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
-#endif
-        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, matrix_tile_place(ring)), args->k.token, there, K_BYTES,
-                    K_PITCH);
-#if KV_PAGED
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH);
         matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, ring->stride, &ring->scales);
-#endif
         matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
-#if KV_PAGED
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i + 1 < TILES_AHEAD; i++)
         ring->there[i] = ring->there[i + 1];
     ring->there[TILES_AHEAD - 1] = there;
+#else
+    if (!MATRIX_SKIPS(ring->left)) {
+        matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH);
+        matrix_fill_key_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
+    }
+    ring->k += ring->stride * args->k.token;
 #endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
@@ -197,17 +192,20 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
 MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inputs *in, const matrix_place *at,
                                       matrix_ring *ring)
 {
-    if (!MATRIX_SKIPS(ring->left)) {
 #if KV_PAGED
+    if (!MATRIX_SKIPS(ring->left)) {
         const uint there = ring->there[TILES_AHEAD - 1];
-#else
-        const uint there = matrix_tokens(ring->left);
-#endif
-        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, matrix_tile_place(ring)), args->v.token, there,
-                    V_BYTES, V_PITCH);
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), there, V_BYTES, V_PITCH);
         matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
+#else
+    if (!MATRIX_SKIPS(ring->left)) {
+        matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH);
+        matrix_fill_value_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
+    }
     matrix_next_scales(&ring->scales);
+    ring->v += ring->stride * args->v.token;
+#endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
     if (ring->left > 0)
@@ -229,6 +227,12 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->next.page = ring->next.token = 0;
     ring->next.valid = false;
     matrix_look_up(args, in, at, ring, left);
+#else
+    const long first = (long)ring->end - left;
+    ring->k = ring->cache.k +
+              ((first + FIRST_ROW(at, K_BYTES)) * args->k.token + FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES));
+    ring->v = ring->cache.v +
+              ((first + FIRST_ROW(at, V_BYTES)) * args->v.token + FIRST_PIECE(at, V_BYTES) * COPY_BYTES(V_BYTES));
 #endif
 #pragma unroll MATRIX_UNROLL
     for (int x = 0; x < MATRIX_SLOTS; x++)

@@ -81,7 +81,7 @@ MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_
 #if K_SCALE_TYPE == TYPE_F16
         rows->short_k[u] = there ? ((const __global ushort *)rows->k)[group] : 0;
 #else
-        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
+        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
 #endif
     }
 #endif
@@ -109,8 +109,8 @@ MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matri
 #if V_SCALE_TYPE == TYPE_F16
         *(__local ushort *)(at->ring + matrix_scale_place(slot, u, at->lane)) = rows->short_v[u];
 #else
-        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->v + 32 * u / V_GROUP * args->v_scale.group * 4,
-                        there);
+        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane),
+                        rows->v + 32 * u / V_GROUP * args->v_scale.group * 4, there);
 #endif
     }
 #endif

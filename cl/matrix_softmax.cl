@@ -127,9 +127,8 @@ MATRIX_INLINE float matrix_unit_of(float scale)
 MATRIX_INLINE float matrix_inverse(float unit) { return as_float(0x7f000000u - as_uint(unit)); }
 #endif
 
-/* Raises the maxima of the rows that the scores exceed by too much, and the units that scales of V exceed. Returns whether
- * scales of V are left that are above units or no numbers: those of keys that rows do not see, for the greater part. */
-MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *scales, const float4 *scores,
+/* Raises the maxima of the rows that the scores exceed by too much, and the units that scales of V exceed. */
+MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *scales, const float4 *scores,
                                 matrix_stream *stream)
 {
     float top[MATRIX_BLOCKS][2]; /* constant where there is one row */
@@ -146,7 +145,7 @@ MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *sca
     raises |= matrix_scales_exceed(scales, stream);
 #endif
     if (!matrix_any(at, raises))
-        return false;
+        return;
     stream->least = INFINITY;
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
@@ -171,29 +170,25 @@ MATRIX_INLINE bool matrix_raise(const matrix_place *at, const matrix_scales *sca
         for (int c = 0; c < V_STEPS; c++)
             stream->o[b][c] *= matrix_by_row(shrink[0], shrink[LANE_ROWS - 1]);
     }
-#if V_SCALED
-    return matrix_scales_exceed(scales, stream);
-#else
-    return false;
-#endif
 }
 
-/* Scores to weights under the maxima. */
+/* Scores to weights under the maxima; of -inf comes 0. */
 MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, float4 *weights)
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const float s[4] = {scores[b].x, scores[b].y, scores[b].z, scores[b].w};
-        float p[4];
-#pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 4; i++) {
-            p[i] = HIDDEN_WEIGHT;
-            if (i % 2 >= LANE_ROWS)
-                continue;
-            p[i] = s[i] == -INFINITY ? HIDDEN_WEIGHT : state_exp2(s[i] - state_base(stream->m[b][i % 2]));
-            stream->l[b][i % 2] += p[i];
-        }
-        weights[b] = (float4)(p[0], p[1], p[2], p[3]);
+        const float first = state_base(stream->m[b][0]), last = state_base(stream->m[b][LANE_ROWS - 1]);
+        const float4 s = scores[b];
+        float4 p = 0.0f;
+        p.x = state_exp2(s.x - first);
+        p.z = state_exp2(s.z - first);
+        stream->l[b][0] += p.x + p.z;
+#if !MATRIX_SPREAD
+        p.y = state_exp2(s.y - last);
+        p.w = state_exp2(s.w - last);
+        stream->l[b][1] += p.y + p.w;
+#endif
+        weights[b] = p;
     }
 }
 
@@ -220,30 +215,30 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
 }
 
 #if V_SCALED
-/* Weights times the scales of V of unit u, in the stream's unit. With `odd_scales` a scale that is no number makes NaN of
- * what it scales, as one of K does, and weights of hidden keys are taken out; else they vanish by themselves. */
-MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, bool odd_scales, const matrix_stream *stream,
-                                           int b, int u, float4 p)
+/* Weights times the scales of V of unit u, in the stream's unit. With care a scale that is no number makes NaN of what it
+ * scales, as one of K does, and the weights of hidden keys, whatever their scales, are 0. */
+MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
+                                           bool careful, float4 score, float4 p)
 {
     const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][LANE_ROWS - 1]));
     float4 scaled;
     scaled.lo = p.lo * (scales->v[0][u] * inverse);
     scaled.hi = p.hi * (scales->v[1][u] * inverse);
-    if (odd_scales) {
+    if (careful) {
         scaled.lo = p.lo * (kv_key_factor(scales->v[0][u]) * inverse);
         scaled.hi = p.hi * (kv_key_factor(scales->v[1][u]) * inverse);
-        scaled.x = matrix_is_hidden(p.x) ? 0.0f : scaled.x;
-        scaled.y = matrix_is_hidden(p.y) ? 0.0f : scaled.y;
-        scaled.z = matrix_is_hidden(p.z) ? 0.0f : scaled.z;
-        scaled.w = matrix_is_hidden(p.w) ? 0.0f : scaled.w;
+        scaled.x = score.x == -INFINITY ? 0.0f : scaled.x;
+        scaled.y = score.y == -INFINITY ? 0.0f : scaled.y;
+        scaled.z = score.z == -INFINITY ? 0.0f : scaled.z;
+        scaled.w = score.w == -INFINITY ? 0.0f : scaled.w;
     }
     return scaled;
 }
 #endif
 
-/* o += weights * V for the tile. */
+/* o += weights * V for the tile; with care, whatever V and its scales hold. */
 MATRIX_INLINE void matrix_accumulate(const matrix_place *at, matrix_values *values, const matrix_scales *scales,
-                                     bool odd_scales, const float4 *weights, matrix_stream *stream)
+                                     const float4 *scores, const float4 *weights, bool careful, matrix_stream *stream)
 {
 #if V_INTEGERS
     uint2 first[MATRIX_BLOCKS][V_UNIT_SCALES], rest[MATRIX_BLOCKS][V_UNIT_SCALES];
@@ -251,12 +246,12 @@ MATRIX_INLINE void matrix_accumulate(const matrix_place *at, matrix_values *valu
     for (int b = 0; b < MATRIX_BLOCKS; b++)
 #pragma unroll MATRIX_UNROLL
         for (int u = 0; u < V_UNIT_SCALES; u++)
-            matrix_weight_operands(at, matrix_scaled_weights(scales, odd_scales, stream, b, u, weights[b]),
+            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, careful, scores[b], weights[b]),
                                    &first[b][u], &rest[b][u]);
     matrix_multiply_pieces(at, values, first, rest, stream);
 #else
-    if (matrix_is_irregular(at, values))
-        matrix_add_irregular(at, weights, values, stream);
+    if (careful)
+        matrix_add_irregular(at, scores, weights, values, stream);
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         uint2 first, rest;

@@ -48,13 +48,6 @@ typedef struct matrix_place {
 #include "matrix_emulated.cl"
 #include "matrix_ptx.cl"
 
-/* Whether a half of what matrix_spot gave is NaN. */
-MATRIX_INLINE bool matrix_spotted(uint sum)
-{
-    const uint exponents = MATRIX_BF16 ? 0x7f807f80u : 0x7c007c00u, bits = sum & exponents;
-    return (bits & 0xffffu) == (exponents & 0xffffu) || bits >> 16 == exponents >> 16;
-}
-
 /* A pair without its infinities and NaN, which become 0. */
 MATRIX_INLINE uint matrix_finite(uint pair)
 {

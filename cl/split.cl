@@ -4,7 +4,7 @@
 #ifndef CLFD_SPLIT_CL
 #define CLFD_SPLIT_CL
 
-#include "args.h"
+#include "divisor.cl"
 
 /* The keys of a sequence that some query may see, as far as start, window and length say: [begin, end). */
 typedef struct split_range {
@@ -19,15 +19,21 @@ static inline int split_kv_len(const split_args *args, const __global int *kv_le
 
 static inline int split_ceil(int tokens, int size) { return tokens / size + (tokens % size != 0); }
 
+/* Splits of a sequence under COUNT and AUTO that own at least one token. */
+static inline int split_count_tiles(const split_args *args, split_range range)
+{
+    return range.begin >= range.end ? 0
+                                    : min(args->num_splits, divide(range.end - range.begin - 1, args->by_tile) + 1);
+}
+
 /* Splits of a sequence that own at least one token. Under TOKENS a split is a whole chunk of the sequence, chunks being
  * counted from token 0. */
 static inline int split_count(const split_args *args, split_range range)
 {
-    if (range.begin >= range.end)
-        return 0;
-    if (args->split_tokens > 0)
-        return split_ceil(range.end, args->split_tokens) - range.begin / args->split_tokens;
-    return min(args->num_splits, split_ceil(range.end - range.begin, args->split_tile));
+    if (args->split_tokens == 0)
+        return split_count_tiles(args, range);
+    return range.begin >= range.end ? 0
+                                    : split_ceil(range.end, args->split_tokens) - range.begin / args->split_tokens;
 }
 
 /* First token of split `split`; the first token of split + 1 ends it. */

@@ -65,21 +65,38 @@ static inline float state_exp2(float x)
 #endif
 }
 
-/* The weight 2^(e - max) of a state or score e under the maximum of its set: 0 for the empty one, 1 at the maximum. */
-static inline float state_weight(float e, float max)
-{
-    return e == -INFINITY ? 0.0f : e == max ? (e == INFINITY ? NAN : 1.0f) : state_exp2(e - max);
-}
-
 /* What to subtract from scores under a running maximum that may still be empty. */
 static inline float state_base(float m) { return m == -INFINITY ? 0.0f : m; }
+
+/* The weight 2^((e - max) * unit) of a state or score e under the maximum of its set, e and max in units of log2 / unit: 0
+ * for the empty one, 1 at the maximum. exp2 of 0 and of -inf are exact. */
+static inline float state_weight_in(float e, float max, float unit)
+{
+    const float weight = state_exp2((e - state_base(max)) * unit); /* first, so that no compiler makes a branch of it */
+    return e < INFINITY ? weight : NAN;
+}
+
+static inline float state_weight(float e, float max) { return state_weight_in(e, max, 1.0f); }
 
 /* log2 units to natural ones. Written as fma so that no compiler contracts the product into a later sum: a direct write
  * and a merge of one then round alike. */
 static inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
 
+/* The natural logarithm. PTX's of a number near 1 is good to 2^-22; the exponent is added afterwards. */
+static inline float state_log(float x)
+{
+#if CLFD_PTX
+    const int exponent = (as_int(x) - 0x3f400000) >> 23; /* x is 2^exponent times [0.75, 1.5) */
+    float y;
+    asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(as_float(as_int(x) - (exponent << 23))));
+    return x < INFINITY ? ((float)exponent + y) * STATE_LN2 : x;
+#else
+    return log(x);
+#endif
+}
+
 /* S = m + log l, m natural. */
-static inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + log(l); }
+static inline float state_lse(float m, float l) { return l == 0.0f ? -INFINITY : m + state_log(l); }
 
 /* A state of log-sum-exp s joined by a sink, which has a logit and no value: the new log-sum-exp, and what o is multiplied
  * by. The empty state's o stays 0. The built-in exp2, whatever state_exp2 is in the program, and a product that no compiler
@@ -97,11 +114,14 @@ static inline float2 state_sink(float s, float sink)
     return (float2)(max + log(sum), (s == max ? 1.0f : least) / sum);
 }
 
+/* 1 / l, which o is multiplied by; the empty state's o becomes 0. */
+static inline float state_inverse(float l) { return l == 0.0f ? 0.0f : native_recip(l); }
+
 /* o / l, element by element; the empty state's o is 0. A multiplication by 1/l would do, but one rounding is free. */
 static inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f : o / l; }
 
-/* Writes the statistics of a partial state; m in natural units, and in log2 units. */
-static inline void state_store_natural(__global float *stats, long index, long stride, float m, float l)
+/* Writes the statistics of a partial state; m in natural units. */
+static inline void state_store(__global float *stats, long index, long stride, float m, float l)
 {
 #if STATE_MLO
     stats[index] = l == 0.0f ? -INFINITY : l == l ? m : NAN;
@@ -109,11 +129,6 @@ static inline void state_store_natural(__global float *stats, long index, long s
 #else
     stats[index] = state_lse(m, l);
 #endif
-}
-
-static inline void state_store(__global float *stats, long index, long stride, float m, float l)
-{
-    state_store_natural(stats, index, stride, state_natural(m), l);
 }
 
 /* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or
@@ -134,7 +149,8 @@ static inline float2 state_load(const __global float *stat0, const __global floa
 /* The share of a loaded state in a set with maximum exponent max (natural units). */
 static inline float state_share(float2 state, float max)
 {
-    return state.y == 0.0f ? 0.0f : state.x == max ? state.y : state_exp2((state.x - max) * STATE_LOG2E) * state.y;
+    const float weight = state_exp2((state.x - max) * STATE_LOG2E) * state.y;
+    return state.y == 0.0f ? 0.0f : state.x == max ? state.y : weight;
 }
 
 #endif

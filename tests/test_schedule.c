@@ -1,5 +1,6 @@
 #include "plan/check.h"
 #include "plan/schedule.h"
+#include "run/divisor.h"
 #include "support/log.h"
 #include "support/suite.h"
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define clamp(x, low, high) min(max(x, low), high)
+#define uint uint32_t
+#define ulong uint64_t
 #include "split.cl"
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -193,7 +196,8 @@ static void expect_cuts(const split_args *args, int kv_len)
 static split_args kernel_args(const clfd_schedule *s)
 {
     return (split_args){
-        .num_splits = (clfd_arg_int)s->num_splits, .split_tokens = (clfd_arg_int)s->split_tokens, .split_tile = TILE};
+        .num_splits = (clfd_arg_int)s->num_splits, .split_tokens = (clfd_arg_int)s->split_tokens, .split_tile = TILE,
+        .by_tile = clfd_make_divisor(TILE)};
 }
 
 START_TEST(splits_own_every_token_once_and_none_is_empty)
@@ -243,13 +247,15 @@ START_TEST(cuts_of_the_longest_sequence_stay_in_range)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         const split_range all = {0, 0x7fffffff};
-        const int count = split_count(&cases[i], all);
+        split_args args = cases[i];
+        args.by_tile = clfd_make_divisor((uint32_t)args.split_tile);
+        const int count = split_count(&args, all);
         ck_assert_int_ge(count, 1);
-        ck_assert_int_eq(split_begin(&cases[i], all, 0), 0);
-        ck_assert_int_ge(split_begin(&cases[i], all, count - 1), 0);
-        ck_assert_int_lt(split_begin(&cases[i], all, count - 1), 0x7fffffff);
+        ck_assert_int_eq(split_begin(&args, all, 0), 0);
+        ck_assert_int_ge(split_begin(&args, all, count - 1), 0);
+        ck_assert_int_lt(split_begin(&args, all, count - 1), 0x7fffffff);
         if (count < 0x7fffffff)
-            ck_assert_int_eq(split_begin(&cases[i], all, count), 0x7fffffff);
+            ck_assert_int_eq(split_begin(&args, all, count), 0x7fffffff);
     }
 }
 END_TEST

@@ -4,6 +4,7 @@
 
 #define TILE 16u
 #define MIN_SLOTS 2u
+#define MERGE_MOST 16u
 #define MAX_HEAD_DIM 256u
 #define BALANCED_BYTES 4224u /* cl/schedule.cl: decode_work */
 #define EXCHANGE_BYTES 24u   /* per work-item, of the emulation */
@@ -22,6 +23,9 @@ static uint32_t slot_scales(clfd_type type, const clfd_quant *quant, uint32_t di
     return !clfd_type_is_grouped(type) ? 0 : quant->group >= dim ? 1 : dim / 32;
 }
 
+/* SLOT_BYTES of cl/matrix.cl. */
+static uint64_t round_up(uint64_t bytes) { return (bytes + 127) / 128 * 128; }
+
 /* Local memory of a work-group. */
 static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
 {
@@ -30,8 +34,9 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
     const uint32_t k_scales = slot_scales(attention->k_type, &attention->k_quant, attention->head_dim);
     const uint32_t v_scales = slot_scales(attention->v_type, &attention->v_quant, attention->head_dim_v);
     const uint32_t tile = TILE * ((k > v ? k : v) + (k_scales > v_scales ? k_scales : v_scales) * 4);
-    const uint64_t ring = (uint64_t)slots * ((tile + 127) / 128 * 128);
-    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
+    const uint64_t ring = (uint64_t)slots * round_up(tile);
+    const uint64_t rows = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
+    const uint64_t merge = MERGE_MOST * attention->head_dim_v * sizeof(float), fold = rows > merge ? rows : merge;
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
 
     return tuning->work_group / 32 * (ring > fold ? ring : fold) + emulation + (balanced ? BALANCED_BYTES : 0);

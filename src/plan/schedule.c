@@ -3,7 +3,7 @@
 
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
-/* cl/matrix_merge.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
+/* cl/matrix_fold.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
 #define MAX_FUSED_SPLITS 128u
 #define COUNTERS 17u
 #define EVEN_SHARES 4u           /* shares from which the rest of a division is small */

@@ -1,5 +1,6 @@
 #include "run/cache_args.h"
 #include "run/decode.h"
+#include "run/divisor.h"
 #include <string.h>
 
 static cl_long ints(const clfd_buffer *buffer) { return clfd_offset(buffer, sizeof(cl_int)); }
@@ -16,6 +17,7 @@ static split_args make_split_args(const clfd_plan *plan, const clfd_decode_call 
         .num_splits = (cl_int)plan->schedule.num_splits,
         .split_tokens = (cl_int)plan->schedule.split_tokens,
         .split_tile = (cl_int)plan->tuning.split_tile,
+        .by_tile = clfd_make_divisor(plan->tuning.split_tile),
         .grid_splits = (cl_int)call->grid_splits,
         .has_kv_lens = call->buffers.kv_lens.kind != CLFD_BUFFER_NONE,
     };
@@ -77,6 +79,11 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.sequences = a->shared_kv ? 1 : (cl_int)b->batch;
     args.rows = (cl_int)(a->q_len * s->ratio * (a->shared_kv ? b->batch : 1));
     args.passes = (cl_int)clfd_schedule_passes(s, a, b->batch);
+    args.head_groups = (cl_int)(a->num_kv_heads / s->heads);
+    args.by_passes = clfd_make_divisor((uint32_t)args.passes);
+    args.by_splits = clfd_make_divisor(call->grid_splits);
+    args.by_head_groups = clfd_make_divisor((uint32_t)args.head_groups);
+    args.by_ratio = clfd_make_divisor(s->ratio);
     args.num_cache_rows = (cl_int)a->num_cache_rows;
     args.direct = call->grid_splits == 1;
     args.has_lse = b->lse.kind != CLFD_BUFFER_NONE;
