@@ -13,12 +13,22 @@
 #define CLFD_MATRIX_CODES_CL
 
 #include "matrix.cl"
-#include "matrix_scales.cl"
+#include "matrix_ring.cl"
 
 /* Where piece `piece` of row `row` lies in a slot. */
 MATRIX_INLINE uint matrix_codes_piece(int row, int piece, int bytes, int pitch)
 {
     return row * pitch + (SWAPS(bytes) ? piece ^ (row & 7) : piece) * 16;
+}
+
+/* The address that a lane gives for pieces 2 n and 2 n + 1 of a tile of codes in a slot; where there is no second one the
+ * first is loaded twice. */
+MATRIX_INLINE uint matrix_codes_pair(const matrix_place *at, uint slot, int n, int pieces, int bytes, int pitch)
+{
+    const int row = at->lane & 15, second = at->lane >> 4;
+    return 2 * n + 1 == pieces
+               ? at->base + slot + matrix_codes_piece(row, 2 * n, bytes, pitch)
+               : matrix_pieces_on(at->base + slot + matrix_codes_piece(row, second, bytes, pitch), 2 * n, bytes);
 }
 
 /* (a & mask) ^ flips. */
@@ -47,9 +57,7 @@ MATRIX_INLINE void matrix_load_values(const matrix_place *at, uint slot, matrix_
 {
 #pragma unroll MATRIX_UNROLL
     for (int n = 0; n < V_LOADS; n++)
-        values->loads[n] = matrix_load_transposed(
-            at, at->base + slot +
-                    matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), V_PIECES - 1), V_BYTES, V_PITCH));
+        values->loads[n] = matrix_load_transposed(at, matrix_codes_pair(at, slot, n, V_PIECES, V_BYTES, V_PITCH));
 }
 
 /* Four codes, two of either token, as two pairs; eight nibbles as four. */

@@ -220,9 +220,7 @@ MATRIX_INLINE void matrix_dot_digits(const __global q_element *q, const decode_a
 
 #pragma unroll MATRIX_UNROLL
     for (int n = 0; n < K_LOADS; n++)
-        loads[n] = matrix_load(
-            at, at->base + slot +
-                    matrix_codes_piece(at->lane & 15, min(2 * n + (at->lane >> 4), K_PIECES - 1), K_BYTES, K_PITCH));
+        loads[n] = matrix_load(at, matrix_codes_pair(at, slot, n, K_PIECES, K_BYTES, K_PITCH));
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         int4 totals[K_SETS];

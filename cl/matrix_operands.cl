@@ -41,8 +41,7 @@ MATRIX_INLINE void matrix_load_keys(const matrix_place *at, uint slot, matrix_ke
 #if K_FP8
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < K_STEPS; c += 2) {
-        const uint4 codes =
-            matrix_load(at, at->base + slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), K_BYTES, K_PITCH));
+        const uint4 codes = matrix_load(at, matrix_codes_pair(at, slot, c / 2, K_STEPS, K_BYTES, K_PITCH));
         const uint4 left = K_PAIRS(codes.lo), right = K_PAIRS(codes.hi);
         keys->operands[c] = (uint4)(left.x, left.z, left.y, left.w);
         keys->operands[c + 1] = (uint4)(right.x, right.z, right.y, right.w);
@@ -66,8 +65,7 @@ MATRIX_INLINE void matrix_load_values(const matrix_place *at, uint slot, matrix_
 #if V_FP8
 #pragma unroll MATRIX_UNROLL
     for (int c = 0; c < V_STEPS; c += 2) {
-        const uint4 codes = matrix_load_transposed(
-            at, at->base + slot + matrix_codes_piece(at->lane & 15, c + (at->lane >> 4), V_BYTES, V_PITCH));
+        const uint4 codes = matrix_load_transposed(at, matrix_codes_pair(at, slot, c / 2, V_STEPS, V_BYTES, V_PITCH));
         values->operands[c] = V_PAIRS((uint2)(MATRIX_APART(codes.x), MATRIX_APART(codes.y)));
         values->operands[c + 1] = V_PAIRS((uint2)(MATRIX_APART(codes.z), MATRIX_APART(codes.w)));
     }

@@ -19,13 +19,6 @@ MATRIX_INLINE uint matrix_address(__local uchar *ring)
     return address;
 }
 
-/* An address that is kept as it is: a loop that goes on by steps had better not multiply them. */
-MATRIX_INLINE const __global uchar *matrix_held(const __global uchar *address)
-{
-    asm volatile("" : "+l"(address));
-    return address;
-}
-
 /* Lets the lanes of a warp see what each of them wrote to local memory. */
 MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
@@ -100,6 +93,13 @@ MATRIX_INLINE uint matrix_from(const matrix_place *at, uint value, int lane)
     uint other;
     asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(other) : "r"(value), "r"(lane));
     return other;
+}
+
+/* A number that all lanes have, kept as it is: compilers multiply once more, tile by tile, what they could keep. */
+MATRIX_INLINE long matrix_same(const matrix_place *at, long number)
+{
+    const uint low = matrix_from(at, (uint)(ulong)number, 0), high = matrix_from(at, (uint)((ulong)number >> 32), 0);
+    return (long)((ulong)high << 32 | low);
 }
 
 MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask) { return ptx_shuffle_xor(value, mask); }

@@ -46,6 +46,7 @@ typedef struct matrix_ring {
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
 #else
     const __global uchar *k, *v; /* where the lane's first piece of the tile to fill is read */
+    long k_step, v_step;         /* from tile to tile */
 #endif
 } matrix_ring;
 
@@ -171,7 +172,7 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
         matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH);
-        matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, ring->stride, &ring->scales);
+        matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, &ring->scales);
         matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
 #pragma unroll MATRIX_UNROLL
@@ -183,7 +184,7 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
         matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH);
         matrix_fill_key_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
     }
-    ring->k += ring->stride * args->k.token;
+    ring->k += ring->k_step;
 #endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
@@ -204,7 +205,7 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
         matrix_fill_value_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
     }
     matrix_next_scales(&ring->scales);
-    ring->v += ring->stride * args->v.token;
+    ring->v += ring->v_step;
 #endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
@@ -221,14 +222,16 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->left = left;
     ring->stride = item->stride;
     ring->fill = ring->use = 0;
-    matrix_find_scales(args, in, &ring->cache, 0, (long)ring->end - left + (at->lane & 15), ring->stride,
-                       &ring->scales);
 #if KV_PAGED
     ring->next.page = ring->next.token = 0;
     ring->next.valid = false;
     matrix_look_up(args, in, at, ring, left);
 #else
     const long first = (long)ring->end - left;
+    matrix_find_scales(args, in, &ring->cache, 0, first + (at->lane & 15), &ring->scales);
+    matrix_find_scale_steps(args, at, ring->stride, &ring->scales);
+    ring->k_step = matrix_same(at, ring->stride * args->k.token);
+    ring->v_step = matrix_same(at, ring->stride * args->v.token);
     ring->k = ring->cache.k +
               ((first + FIRST_ROW(at, K_BYTES)) * args->k.token + FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES));
     ring->v = ring->cache.v +

@@ -30,23 +30,31 @@ typedef struct matrix_scale_rows {
 
 #define SCALE_BYTES(type) ((type) == TYPE_F16 ? 2 : 4)
 
-/* Finds them for a token, with tiles `stride` tokens apart. */
+/* Finds them for a token. */
 MATRIX_INLINE void matrix_find_scales(const decode_args *args, const decode_inputs *in, const kv_cache *cache, int page,
-                                      long token, int stride, matrix_scale_rows *rows)
+                                      long token, matrix_scale_rows *rows)
 {
 #if K_SLOT_SCALES > 0
     rows->k = in->k_scale +
               (args->k_scale.scale_offset + cache->k_scale + page * args->k_scale.batch + token * args->k_scale.token) *
                   SCALE_BYTES(K_SCALE_TYPE);
 #endif
-#if K_SLOT_SCALES > 0
-    rows->k_step = stride * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE);
-#endif
 #if V_SLOT_SCALES > 0
-    rows->v_step = stride * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
     rows->v = in->v_scale +
               (args->v_scale.scale_offset + cache->v_scale + page * args->v_scale.batch + token * args->v_scale.token) *
                   SCALE_BYTES(V_SCALE_TYPE);
+#endif
+}
+
+/* Without pages: the steps of a warp's tiles, which are `stride` tokens apart. */
+MATRIX_INLINE void matrix_find_scale_steps(const decode_args *args, const matrix_place *at, int stride,
+                                           matrix_scale_rows *rows)
+{
+#if K_SLOT_SCALES > 0
+    rows->k_step = matrix_same(at, stride * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE));
+#endif
+#if V_SLOT_SCALES > 0
+    rows->v_step = matrix_same(at, stride * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE));
 #endif
 }
 
@@ -54,10 +62,10 @@ MATRIX_INLINE void matrix_find_scales(const decode_args *args, const decode_inpu
 MATRIX_INLINE void matrix_next_scales(matrix_scale_rows *rows)
 {
 #if K_SLOT_SCALES > 0
-    rows->k = matrix_held(rows->k + rows->k_step);
+    rows->k += rows->k_step;
 #endif
 #if V_SLOT_SCALES > 0
-    rows->v = matrix_held(rows->v + rows->v_step);
+    rows->v += rows->v_step;
 #endif
 }
 
