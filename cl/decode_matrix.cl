@@ -102,6 +102,10 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.base = matrix_address(at.ring);
 #if !CLFD_PTX
     at.exchange = exchange;
+    /* Loads of whole pieces reach behind rows of GGML's blocks. What lies there goes nowhere, but is not left undefined. */
+    for (int i = at.lane; i < (int)WARP_BYTES; i += 32)
+        at.ring[i] = 0;
+    matrix_sync();
 #endif
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)

@@ -154,7 +154,11 @@ START_TEST(pages_and_blocks_of_rows_match_the_reference)
 {
     static const type_case cases[] = {
         {.k = CLFD_TYPE_INT8, .v = CLFD_TYPE_INT8, .v_quant = {.group = 64}, .q_len = 5, .page_size = 16},
-        {.k = CLFD_TYPE_INT4, .v = CLFD_TYPE_Q8_0, .q_len = 5, .page_size = 1},
+        {.k = CLFD_TYPE_INT4,
+         .v = CLFD_TYPE_Q8_0,
+         .k_quant = {.scale_type = CLFD_TYPE_F16},
+         .q_len = 5,
+         .page_size = 1},
     };
     verify_types_of(cases, COUNT(cases));
 }
