@@ -17,15 +17,17 @@
 #define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #endif
+#include "matrix_digits.cl"
 #include "matrix_fold.cl"
 #include "matrix_softmax.cl"
 
 MATRIX_INLINE void matrix_clear(matrix_stream *stream)
 {
+    stream->least = 0x1p-126f;
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < LANE_ROWS; i++) {
             stream->m[b][i] = -INFINITY;
             stream->l[b][i] = 0.0f;
             stream->unit[b][i] = 0x1p-126f;
@@ -45,29 +47,37 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;
-    matrix_loaded loaded = {{0.0f}}; /* a tile ahead */
 
     matrix_open_ring(args, in, item, at, left, &ring);
-    matrix_load_queries(q, args, in, item, at, &queries);
-    matrix_load_scales(args, in, at, &ring, left, &loaded);
+    matrix_find_rows(args, in, item, at, &queries);
+    matrix_load_queries(q, args, item, at, &queries);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
     for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {
-        uint4 keys[K_STEPS], values[V_STEPS];
         float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
+        matrix_values values;
+        uint slot;
 
         if (MATRIX_SKIPS(left))
             break;
-        matrix_share_scales(at, &loaded, &scales);
-        matrix_load_scales(args, in, at, &ring, left - item->stride, &loaded);
-        matrix_load_keys(at, matrix_take_slot(&ring), keys, &scales);
+        slot = matrix_take_slot(&ring);
+        matrix_read_key_scales(at, slot, &scales);
+#if K_INTEGERS
+        matrix_dot_digits(q, args, item, at, slot, &queries, &scales, careful, scores);
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
-        matrix_dot(at, &queries, keys, &scales, scores);
+#else
+        matrix_keys keys;
+        matrix_load_keys(at, slot, &keys);
+        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
+        matrix_dot(at, &queries, &keys, scores);
+#endif
         matrix_score(args, in, item, at, &queries, &scales, &ring, left, scores);
-        matrix_load_values(at, matrix_take_slot(&ring), values, &scales);
+        slot = matrix_take_slot(&ring);
+        matrix_read_value_scales(at, slot, &scales);
+        matrix_load_values(at, slot, &values);
         matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
         matrix_raise(at, &scales, scores, stream);
         matrix_weigh(scores, stream, weights);
-        matrix_accumulate(at, values, &scales, scores, weights, careful, stream);
+        matrix_accumulate(at, &values, &scales, scores, weights, careful, stream);
     }
     matrix_wait(0);
     matrix_sync();
@@ -92,6 +102,10 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.base = matrix_address(at.ring);
 #if !CLFD_PTX
     at.exchange = exchange;
+    /* Loads of whole pieces reach behind rows of GGML's blocks. What lies there goes nowhere, but is not left undefined. */
+    for (int i = at.lane; i < (int)WARP_BYTES; i += 32)
+        at.ring[i] = 0;
+    matrix_sync();
 #endif
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)

@@ -10,6 +10,7 @@
 
 MATRIX_INLINE uint matrix_address(__local uchar *ring) { return 0; }
 MATRIX_INLINE int matrix_opaque(int value) { return value; }
+MATRIX_INLINE long matrix_same(const matrix_place *at, long number) { return number; }
 MATRIX_INLINE void matrix_sync(void) { barrier(CLK_LOCAL_MEM_FENCE); }
 MATRIX_INLINE void matrix_commit(void) {}
 #define matrix_wait(count)
@@ -57,6 +58,23 @@ MATRIX_INLINE void matrix_multiply(const matrix_place *at, float4 *c, uint4 a, u
         }
     barrier(CLK_LOCAL_MEM_FENCE);
     *c = (float4)(sums[0], sums[1], sums[2], sums[3]);
+}
+
+MATRIX_INLINE void matrix_multiply_codes(const matrix_place *at, int4 *c, uint4 a, uint2 b)
+{
+    int sums[4] = {c->x, c->y, c->z, c->w};
+    vstore4(a, 0, matrix_word(at, at->lane, 0));
+    vstore2(b, 0, matrix_word(at, at->lane, 4));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 32; k++) {
+            const int column = 2 * at->pair + i % 2;
+            const uint x = *matrix_word(at, at->row * 4 + k % 16 / 4, i / 2 + k / 16 * 2);
+            const uint y = *matrix_word(at, column * 4 + k % 16 / 4, 4 + k / 16);
+            sums[i] += as_char((uchar)(x >> k % 4 * 8)) * as_char((uchar)(y >> k % 4 * 8));
+        }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    *c = (int4)(sums[0], sums[1], sums[2], sums[3]);
 }
 
 MATRIX_INLINE uint matrix_halves(const matrix_place *at, uint low, uint high)

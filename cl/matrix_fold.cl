@@ -37,32 +37,43 @@ MATRIX_INLINE __local float4 *matrix_fold_stats(__local uchar *rings, int warp, 
     return (__local float4 *)(rings + warp * WARP_BYTES) + 2 * FOLD_STRIDE + row;
 }
 
+/* Whether a row of o that has dim d is one. */
+MATRIX_INLINE bool matrix_has_dim(int d) { return V_LEAD == 0 || d >= 0; }
+
 /* Puts this warp's states of block b down. */
 MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *rings, const matrix_stream *stream, int b)
 {
-    __local float *const first = matrix_fold_o(rings, at->warp, 2 * at->pair) + matrix_value_dim(0, at->row, 0);
-    float2 l = (float2)(stream->l[b][0], stream->l[b][1]);
+    const int first_dim = V_LEAD > 0 ? 0 : matrix_value_dim(0, at->row, 0);
+    __local float *const first = matrix_fold_o(rings, at->warp, LANE_ROWS * at->pair) + first_dim;
+    float2 l = (float2)(stream->l[b][0], stream->l[b][LANE_ROWS - 1]);
 
-    if (b * 8 + 2 * at->pair < DECODE_ROWS)
+    if (b * 8 + LANE_ROWS * at->pair < DECODE_ROWS)
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++) { /* distances of dims are the same for every row of the operand */
-            first[matrix_value_dim(c, 0, 0)] = stream->o[b][c].x;
-            first[matrix_value_dim(c, 0, 1)] = stream->o[b][c].z;
-            first[matrix_value_dim(c, 0, 0) + FOLD_STRIDE] = stream->o[b][c].y;
-            first[matrix_value_dim(c, 0, 1) + FOLD_STRIDE] = stream->o[b][c].w;
+            const int upper = matrix_value_dim(c, V_LEAD > 0 ? at->row : 0, 0);
+            const int lower = matrix_value_dim(c, V_LEAD > 0 ? at->row : 0, 1);
+            const float4 o = stream->o[b][c];
+            if (matrix_has_dim(upper))
+                first[upper] = MATRIX_SPREAD ? o.x + o.y : o.x;
+            if (matrix_has_dim(lower))
+                first[lower] = MATRIX_SPREAD ? o.z + o.w : o.z;
+            if (!MATRIX_SPREAD && matrix_has_dim(upper))
+                first[upper + FOLD_STRIDE] = o.y;
+            if (!MATRIX_SPREAD && matrix_has_dim(lower))
+                first[lower + FOLD_STRIDE] = o.w;
         }
 #pragma unroll MATRIX_UNROLL
     for (int mask = 4; mask < 32; mask *= 2) {
         l.x += matrix_xor(at, l.x, mask);
         l.y += matrix_xor(at, l.y, mask);
     }
-    if (at->row < 2) {
+    if (at->row < LANE_ROWS) {
         const bool first_row = at->row == 0;
-        *matrix_fold_stats(rings, at->warp, 2 * at->pair + at->row) =
-            (float4)(first_row ? stream->m[b][0] : stream->m[b][1], first_row ? l.x : l.y,
+        *matrix_fold_stats(rings, at->warp, LANE_ROWS * at->pair + at->row) =
+            (float4)(first_row ? stream->m[b][0] : stream->m[b][LANE_ROWS - 1], first_row ? l.x : l.y,
                      !V_SCALED   ? 1.0f
                      : first_row ? stream->unit[b][0]
-                                 : stream->unit[b][1],
+                                 : stream->unit[b][LANE_ROWS - 1],
                      0.0f);
     }
 }

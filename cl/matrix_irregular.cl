@@ -10,14 +10,11 @@
 #ifndef CLFD_MATRIX_IRREGULAR_CL
 #define CLFD_MATRIX_IRREGULAR_CL
 
-#include "matrix.cl"
+#include "matrix_operands.cl"
 
-/* Whether infinities or NaN may have come into o of the warp. Those of codes' scales are in the weights. */
+/* Whether infinities or NaN may have come into o of the warp. */
 MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const matrix_stream *stream)
 {
-#if V_SCALED
-    return false;
-#else
     float4 sum = 0.0f; /* NaN from the first of them on */
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++)
@@ -25,8 +22,9 @@ MATRIX_INLINE bool matrix_is_irregular(const matrix_place *at, const matrix_stre
         for (int c = 0; c < V_STEPS; c++)
             sum = fma(stream->o[b][c], 0.0f, sum);
     return matrix_any(at, sum.x != 0.0f || sum.y != 0.0f || sum.z != 0.0f || sum.w != 0.0f);
-#endif
 }
+
+#if !V_INTEGERS
 
 /* What stands for an element in a product that counts the kinds of a row's 16: +inf, -inf, NaN, and, by the factor of a
  * weight of 0, whose products are NaN, any of these. */
@@ -64,8 +62,8 @@ MATRIX_INLINE float matrix_visible(float score, float weight)
 /* Adds the products of weights with infinities and NaN, and takes these out of the operands. A loop that nobody unrolls:
  * what is not needed must not stand between what is. In place of an index that would put registers into memory, operands
  * and o change places from turn to turn, until all are where they were. */
-MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V_STEPS], const float4 *scores,
-                                        const float4 *weights, matrix_stream *stream)
+MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, const float4 *scores, const float4 *weights,
+                                        matrix_values *values, matrix_stream *stream)
 {
     uint2 sees[MATRIX_BLOCKS];
 
@@ -77,7 +75,7 @@ MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V
     }
 #pragma unroll 1
     for (int turn = 0; turn < V_STEPS; turn++) {
-        const uint4 v = operands[0];
+        const uint4 v = values->operands[0];
         const uint4 kinds = (uint4)(matrix_kinds(v.x), matrix_kinds(v.y), matrix_kinds(v.z), matrix_kinds(v.w));
 #pragma unroll MATRIX_UNROLL
         for (int b = 0; b < MATRIX_BLOCKS; b++) {
@@ -92,9 +90,12 @@ MATRIX_INLINE void matrix_add_irregular(const matrix_place *at, uint4 operands[V
         }
 #pragma unroll MATRIX_UNROLL
         for (int c = 1; c < V_STEPS; c++)
-            operands[c - 1] = operands[c];
-        operands[V_STEPS - 1] = (uint4)(matrix_finite(v.x), matrix_finite(v.y), matrix_finite(v.z), matrix_finite(v.w));
+            values->operands[c - 1] = values->operands[c];
+        values->operands[V_STEPS - 1] =
+            (uint4)(matrix_finite(v.x), matrix_finite(v.y), matrix_finite(v.z), matrix_finite(v.w));
     }
 }
+
+#endif
 
 #endif

@@ -71,6 +71,15 @@ MATRIX_INLINE void matrix_multiply(const matrix_place *at, float4 *c, uint4 a, u
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
+/* c += a * b for a of 16 by 32, b of 32 by 8 signed bytes: four that follow one another are a register. */
+MATRIX_INLINE void matrix_multiply_codes(const matrix_place *at, int4 *c, uint4 a, uint2 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(c->x), "+r"(c->y), "+r"(c->z), "+r"(c->w)
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
 /* Four matrices whose rows lie at the addresses that lanes 0 to 7, 8 to 15, ... give; transposed or not. */
 MATRIX_INLINE uint4 matrix_load(const matrix_place *at, uint address)
 {
@@ -104,6 +113,13 @@ MATRIX_INLINE uint matrix_from(const matrix_place *at, uint value, int lane)
     uint other;
     asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(other) : "r"(value), "r"(lane));
     return other;
+}
+
+/* A number that all lanes have, kept as it is: compilers multiply once more, tile by tile, what they could keep. */
+MATRIX_INLINE long matrix_same(const matrix_place *at, long number)
+{
+    const uint low = matrix_from(at, (uint)(ulong)number, 0), high = matrix_from(at, (uint)((ulong)number >> 32), 0);
+    return (long)((ulong)high << 32 | low);
 }
 
 MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask) { return ptx_shuffle_xor(value, mask); }

@@ -11,6 +11,7 @@
 #define CLFD_MATRIX_RING_CL
 
 #include "matrix.cl"
+#include "matrix_scales.cl"
 
 /* MATRIX_SLOTS - 1 as PTX must have it: one number. */
 #if MATRIX_SLOTS == 2
@@ -40,11 +41,13 @@ typedef struct matrix_ring {
     int stride;     /* tokens from tile to tile of a warp */
     uint fill, use; /* the slots to fill and to use next */
     ulong policy;
+    matrix_scale_rows scales;
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
 #else
     const __global uchar *k, *v; /* where the lane's first piece of the tile to fill is read */
+    long k_step, v_step;         /* from tile to tile */
 #endif
 } matrix_ring;
 
@@ -118,7 +121,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
                                int bytes, int pitch, ulong policy)
 {
-    const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes), turns = (TILE * pieces + 31) / 32;
+    const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes);
 
     if (EVEN_TURNS(bytes)) {
         const int rows = 32 / pieces;
@@ -130,12 +133,18 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
             matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes, policy);
         return;
     }
+    /* Parts of rows of 32, 16, 8, ... pieces, each by turns that are whole parts. */
 #pragma unroll MATRIX_UNROLL
-    for (int i = 0; i < turns; i++) {
-        const uint x = (uint)(i * 32 + at->lane), r = x / pieces, piece = x % pieces;
-        if (TILE * pieces % 32 == 0 || r < TILE)
-            matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch),
-                           from + (r * stride + piece * copy_bytes), (int)r < left, copy_bytes, policy);
+    for (int part = 32; part > 0; part /= 2) {
+        const int rows = 32 / part, first = (uint)at->lane / part;
+        const int offset = ((pieces & ~(2 * part - 1)) + (uint)at->lane % part) * copy_bytes;
+        const uint to = at->base + slot + first * pitch + offset;
+        const __global uchar *own = from + (first * stride + offset);
+        if ((pieces & part) == 0 || first >= TILE)
+            continue;
+#pragma unroll MATRIX_UNROLL
+        for (int r = 0; r < TILE; r += rows, own += rows * stride)
+            matrix_copy_if(at, to + r * pitch, own, r < left - first, copy_bytes, policy);
     }
 }
 #endif
@@ -165,15 +174,19 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
         there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
         matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH, ring->policy);
+        matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, &ring->scales);
+        matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy, &ring->scales);
     }
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i + 1 < TILES_AHEAD; i++)
         ring->there[i] = ring->there[i + 1];
     ring->there[TILES_AHEAD - 1] = there;
 #else
-    if (!MATRIX_SKIPS(ring->left))
+    if (!MATRIX_SKIPS(ring->left)) {
         matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH, ring->policy);
-    ring->k += ring->stride * args->k.token;
+        matrix_fill_key_scales(args, at, ring->fill, (at->lane & 15) < ring->left, ring->policy, &ring->scales);
+    }
+    ring->k += ring->k_step;
 #endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
@@ -183,13 +196,19 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
                                       matrix_ring *ring)
 {
 #if KV_PAGED
-    if (!MATRIX_SKIPS(ring->left))
-        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), ring->there[TILES_AHEAD - 1], V_BYTES,
-                    V_PITCH, ring->policy);
+    if (!MATRIX_SKIPS(ring->left)) {
+        const uint there = ring->there[TILES_AHEAD - 1];
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), there, V_BYTES, V_PITCH, ring->policy);
+        matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy,
+                                 &ring->scales);
+    }
 #else
-    if (!MATRIX_SKIPS(ring->left))
+    if (!MATRIX_SKIPS(ring->left)) {
         matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH, ring->policy);
-    ring->v += ring->stride * args->v.token;
+        matrix_fill_value_scales(args, at, ring->fill, (at->lane & 15) < ring->left, ring->policy, &ring->scales);
+    }
+    matrix_next_scales(&ring->scales);
+    ring->v += ring->v_step;
 #endif
     matrix_commit();
     ring->fill = matrix_next_slot(ring->fill);
@@ -213,6 +232,10 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     matrix_look_up(args, in, at, ring, left);
 #else
     const long first = (long)ring->end - left;
+    matrix_find_scales(args, in, &ring->cache, 0, first + (at->lane & 15), &ring->scales);
+    matrix_find_scale_steps(args, at, ring->stride, &ring->scales);
+    ring->k_step = matrix_same(at, ring->stride * args->k.token);
+    ring->v_step = matrix_same(at, ring->stride * args->v.token);
     ring->k = ring->cache.k +
               ((first + FIRST_ROW(at, K_BYTES)) * args->k.token + FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES));
     ring->v = ring->cache.v +

@@ -25,34 +25,24 @@
 #define RAISE_TO 7.0f
 #endif
 
+#if !K_INTEGERS
 /* The products of q and K. */
-MATRIX_INLINE void matrix_dot(const matrix_place *at, const matrix_queries *queries, const uint4 operands[K_STEPS],
-                              const matrix_scales *scales, float4 sums[MATRIX_BLOCKS])
+MATRIX_INLINE void matrix_dot(const matrix_place *at, const matrix_queries *queries, const matrix_keys *keys,
+                              float4 sums[MATRIX_BLOCKS])
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-#if K_UNIT_SCALED
-        sums[b] = 0.0f;
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_UNITS; u++) {
-            float4 part = 0.0f;
-            matrix_multiply(at, &part, operands[2 * u], queries->q[b][2 * u]);
-            matrix_multiply(at, &part, operands[2 * u + 1], queries->q[b][2 * u + 1]);
-            sums[b].lo = fma(scales->k[0][u], part.lo, sums[b].lo);
-            sums[b].hi = fma(scales->k[1][u], part.hi, sums[b].hi);
-        }
-#else
         float4 even = 0.0f, odd = 0.0f; /* two chains, so that a product need not wait for the one before */
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < K_STEPS; c += 2) {
-            matrix_multiply(at, &even, operands[c], queries->q[b][c]);
+            matrix_multiply(at, &even, keys->operands[c], queries->q[b][c]);
             if (c + 1 < K_STEPS)
-                matrix_multiply(at, &odd, operands[c + 1], queries->q[b][c + 1]);
+                matrix_multiply(at, &odd, keys->operands[c + 1], queries->q[b][c + 1]);
         }
         sums[b] = even + odd;
-#endif
     }
 }
+#endif
 
 /* Turns products into scores: -inf where the row may not see the token. `left` is from the tile's first token to the
  * item's end. */
@@ -67,6 +57,10 @@ MATRIX_INLINE void matrix_score(const decode_args *args, const decode_inputs *in
         float scores[4] = {sums[b].x, sums[b].y, sums[b].z, sums[b].w};
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < 4; i++) {
+            if (i % 2 >= LANE_ROWS) {
+                scores[i] = -INFINITY;
+                continue;
+            }
             const score_row *const row = &queries->rows[b][i % 2];
             const int ahead = at->row + i / 2 * 8;
 #if K_ROW_SCALED
@@ -101,6 +95,16 @@ MATRIX_INLINE float matrix_max_rows(const matrix_place *at, float value)
 }
 
 #if V_SCALED
+/* Whether some scale of the tile is no number or exceeds the least of the units. */
+MATRIX_INLINE bool matrix_scales_exceed(const matrix_scales *scales, const matrix_stream *stream)
+{
+    bool exceed = false;
+#pragma unroll MATRIX_UNROLL
+    for (int u = 0; u < V_UNIT_SCALES; u++)
+        exceed |= !(fabs(scales->v[0][u]) <= stream->least) || !(fabs(scales->v[1][u]) <= stream->least);
+    return exceed;
+}
+
 /* The greatest scale of V that row i of block b sees in the tile. */
 MATRIX_INLINE float matrix_greatest_scale(const matrix_scales *scales, float upper, float lower)
 {
@@ -127,45 +131,44 @@ MATRIX_INLINE float matrix_inverse(float unit) { return as_float(0x7f000000u - a
 MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *scales, const float4 *scores,
                                 matrix_stream *stream)
 {
-    float top[MATRIX_BLOCKS][2];
+    float top[MATRIX_BLOCKS][2]; /* constant where there is one row */
     bool raises = false;
-#if V_SCALED
-    float greatest[MATRIX_BLOCKS][2];
-#endif
 
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
         top[b][0] = state_max(scores[b].x, scores[b].z);
         top[b][1] = state_max(scores[b].y, scores[b].w);
-        raises |= top[b][0] > stream->m[b][0] + RAISE_ABOVE || top[b][1] > stream->m[b][1] + RAISE_ABOVE;
-#if V_SCALED
-        greatest[b][0] = matrix_greatest_scale(scales, scores[b].x, scores[b].z);
-        greatest[b][1] = matrix_greatest_scale(scales, scores[b].y, scores[b].w);
-        raises |= greatest[b][0] > stream->unit[b][0] || greatest[b][1] > stream->unit[b][1];
-#endif
+        for (int i = 0; i < LANE_ROWS; i++)
+            raises |= top[b][i] > stream->m[b][i] + RAISE_ABOVE;
     }
+#if V_SCALED
+    raises |= matrix_scales_exceed(scales, stream);
+#endif
     if (!matrix_any(at, raises))
         return;
+    stream->least = INFINITY;
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        float shrink[2];
+        float shrink[LANE_ROWS];
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < LANE_ROWS; i++) {
             const float m = stream->m[b][i], row_top = matrix_max_rows(at, top[b][i]);
             const float raised = row_top > m + RAISE_ABOVE ? row_top - RAISE_TO : m;
             shrink[i] = state_weight(m, raised);
             stream->m[b][i] = raised;
             stream->l[b][i] *= shrink[i];
 #if V_SCALED
-            const float scale = matrix_max_rows(at, greatest[b][i]), unit = stream->unit[b][i];
-            const float wanted = scale > unit ? matrix_unit_of(scale) : unit;
+            const float scale = matrix_max_rows(at, i == 0 ? matrix_greatest_scale(scales, scores[b].x, scores[b].z)
+                                                           : matrix_greatest_scale(scales, scores[b].y, scores[b].w));
+            const float unit = stream->unit[b][i], wanted = scale > unit ? matrix_unit_of(scale) : unit;
             shrink[i] *= unit * matrix_inverse(wanted);
             stream->unit[b][i] = wanted;
+            stream->least = fmin(stream->least, wanted);
 #endif
         }
 #pragma unroll MATRIX_UNROLL
         for (int c = 0; c < V_STEPS; c++)
-            stream->o[b][c] *= (float4)(shrink[0], shrink[1], shrink[0], shrink[1]);
+            stream->o[b][c] *= matrix_by_row(shrink[0], shrink[LANE_ROWS - 1]);
     }
 }
 
@@ -174,19 +177,31 @@ MATRIX_INLINE void matrix_weigh(const float4 *scores, matrix_stream *stream, flo
 {
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++) {
-        const float first = state_base(stream->m[b][0]), second = state_base(stream->m[b][1]);
+        const float first = state_base(stream->m[b][0]), last = state_base(stream->m[b][LANE_ROWS - 1]);
         const float4 s = scores[b];
-        const float4 p = (float4)(state_exp2(s.x - first), state_exp2(s.y - second), state_exp2(s.z - first),
-                                  state_exp2(s.w - second));
+        float4 p = 0.0f;
+        p.x = state_exp2(s.x - first);
+        p.z = state_exp2(s.z - first);
         stream->l[b][0] += p.x + p.z;
+#if !MATRIX_SPREAD
+        p.y = state_exp2(s.y - last);
+        p.w = state_exp2(s.w - last);
         stream->l[b][1] += p.y + p.w;
+#endif
         weights[b] = p;
     }
 }
 
-/* A block's weights as operands of products with V: as elements, and what these lack. */
+/* A block's weights as operands of products with V: as elements, and what these lack. Those of spread rows have both in one
+ * operand, what they lack in the odd columns. */
 MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint2 *first, uint2 *rest)
 {
+#if MATRIX_SPREAD
+    const float2 taken = matrix_unpack(matrix_pack(p.x, p.z));
+    first->x = matrix_transpose(at, matrix_pack(p.x, p.x - taken.x));
+    first->y = matrix_transpose(at, matrix_pack(p.z, p.z - taken.y));
+    *rest = 0;
+#else
     const uint upper = matrix_pack(p.x, p.y), lower = matrix_pack(p.z, p.w);
     float4 taken; /* half by half: Oclgrind cannot follow a literal made of vectors */
     taken.lo = matrix_unpack(upper);
@@ -196,47 +211,57 @@ MATRIX_INLINE void matrix_weight_operands(const matrix_place *at, float4 p, uint
     first->y = matrix_transpose(at, lower);
     rest->x = matrix_transpose(at, matrix_pack(lacks.x, lacks.y));
     rest->y = matrix_transpose(at, matrix_pack(lacks.z, lacks.w));
-}
-
-/* Weights times the scales of V of unit u, in the stream's unit. A scale that is no number makes NaN of what it scales,
- * as one of K does. */
-MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
-                                           float4 score, float4 p)
-{
-#if V_SCALED
-    const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][1]));
-    const float first = kv_key_factor(scales->v[0][u]), last = kv_key_factor(scales->v[1][u]);
-    float4 scaled;
-    scaled.lo = p.lo * (first * inverse);
-    scaled.hi = p.hi * (last * inverse);
-    p.x = score.x == -INFINITY ? 0.0f : scaled.x;
-    p.y = score.y == -INFINITY ? 0.0f : scaled.y;
-    p.z = score.z == -INFINITY ? 0.0f : scaled.z;
-    p.w = score.w == -INFINITY ? 0.0f : scaled.w;
 #endif
-    return p;
 }
 
-/* o += weights * V for the tile; with care, whatever V holds. */
-MATRIX_INLINE void matrix_accumulate(const matrix_place *at, uint4 operands[V_STEPS], const matrix_scales *scales,
+#if V_SCALED
+/* Weights times the scales of V of unit u, in the stream's unit. With care a scale that is no number makes NaN of what it
+ * scales, as one of K does, and the weights of hidden keys, whatever their scales, are 0. */
+MATRIX_INLINE float4 matrix_scaled_weights(const matrix_scales *scales, const matrix_stream *stream, int b, int u,
+                                           bool careful, float4 score, float4 p)
+{
+    const float2 inverse = (float2)(matrix_inverse(stream->unit[b][0]), matrix_inverse(stream->unit[b][LANE_ROWS - 1]));
+    float4 scaled;
+    scaled.lo = p.lo * (scales->v[0][u] * inverse);
+    scaled.hi = p.hi * (scales->v[1][u] * inverse);
+    if (careful) {
+        scaled.lo = p.lo * (kv_key_factor(scales->v[0][u]) * inverse);
+        scaled.hi = p.hi * (kv_key_factor(scales->v[1][u]) * inverse);
+        scaled.x = score.x == -INFINITY ? 0.0f : scaled.x;
+        scaled.y = score.y == -INFINITY ? 0.0f : scaled.y;
+        scaled.z = score.z == -INFINITY ? 0.0f : scaled.z;
+        scaled.w = score.w == -INFINITY ? 0.0f : scaled.w;
+    }
+    return scaled;
+}
+#endif
+
+/* o += weights * V for the tile; with care, whatever V and its scales hold. */
+MATRIX_INLINE void matrix_accumulate(const matrix_place *at, matrix_values *values, const matrix_scales *scales,
                                      const float4 *scores, const float4 *weights, bool careful, matrix_stream *stream)
 {
-    if (careful)
-        matrix_add_irregular(at, operands, scores, weights, stream);
+#if V_INTEGERS
+    uint2 first[MATRIX_BLOCKS][V_UNIT_SCALES], rest[MATRIX_BLOCKS][V_UNIT_SCALES];
 #pragma unroll MATRIX_UNROLL
     for (int b = 0; b < MATRIX_BLOCKS; b++)
 #pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < V_UNIT_SCALES; u++) {
-            uint2 first, rest;
-            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, scores[b], weights[b]), &first,
-                                   &rest);
+        for (int u = 0; u < V_UNIT_SCALES; u++)
+            matrix_weight_operands(at, matrix_scaled_weights(scales, stream, b, u, careful, scores[b], weights[b]),
+                                   &first[b][u], &rest[b][u]);
+    matrix_multiply_pieces(at, values, first, rest, stream);
+#else
+    if (careful)
+        matrix_add_irregular(at, scores, weights, values, stream);
 #pragma unroll MATRIX_UNROLL
-            for (int c = 0; c < V_STEPS / V_UNIT_SCALES; c++) {
-                const int step = u * (V_STEPS / V_UNIT_SCALES) + c;
-                matrix_multiply(at, &stream->o[b][step], operands[step], first);
-                matrix_multiply(at, &stream->o[b][step], operands[step], rest);
-            }
+    for (int b = 0; b < MATRIX_BLOCKS; b++) {
+        uint2 first, rest;
+        matrix_weight_operands(at, weights[b], &first, &rest);
+#pragma unroll MATRIX_UNROLL
+        for (int c = 0; c < V_STEPS; c++) {
+            matrix_add_product(at, &stream->o[b][c], values->operands[c], first, rest);
         }
+    }
+#endif
 }
 
 #endif

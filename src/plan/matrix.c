@@ -15,7 +15,13 @@ static uint32_t row_bytes(clfd_type type, uint32_t dim)
 }
 
 /* PITCH of cl/matrix.cl. */
-static uint32_t pitch(uint32_t bytes) { return bytes % 16 != 0 || bytes % 128 == 0 ? bytes : (bytes / 16 | 1u) * 16; }
+static uint32_t pitch(uint32_t bytes) { return bytes % 128 == 0 ? bytes : ((bytes + 15) / 16 | 1u) * 16; }
+
+/* Scales that follow a tile in its slot, of each token: SLOT_SCALES of cl/matrix.cl. */
+static uint32_t slot_scales(clfd_type type, const clfd_quant *quant, uint32_t dim)
+{
+    return !clfd_type_is_grouped(type) ? 0 : quant->group >= dim ? 1 : dim / 32;
+}
 
 /* SLOT_BYTES of cl/matrix.cl. */
 static uint64_t round_up(uint64_t bytes) { return (bytes + 127) / 128 * 128; }
@@ -25,7 +31,10 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
 {
     const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
     const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
-    const uint64_t ring = (uint64_t)slots * round_up(TILE * (k > v ? k : v));
+    const uint32_t k_scales = slot_scales(attention->k_type, &attention->k_quant, attention->head_dim);
+    const uint32_t v_scales = slot_scales(attention->v_type, &attention->v_quant, attention->head_dim_v);
+    const uint32_t tile = TILE * ((k > v ? k : v) + (k_scales > v_scales ? k_scales : v_scales) * 4);
+    const uint64_t ring = (uint64_t)slots * round_up(tile);
     const uint64_t rows = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
     const uint64_t merge = MERGE_MOST * attention->head_dim_v * sizeof(float), fold = rows > merge ? rows : merge;
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
