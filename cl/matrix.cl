@@ -6,6 +6,7 @@
  *   Q_ALIGNED      1: rows of q start on boundaries of 4 bytes
  *   MATRIX_SLOTS   slots of a warp's ring, each for TILE rows of K or of V; at least 2
  *   MATRIX_ONCE    1: one pass reads all of K and V
+ *   MATRIX_PAGE_TILES  1: every tile lies within one page
  */
 #ifndef CLFD_MATRIX_CL
 #define CLFD_MATRIX_CL
@@ -17,6 +18,9 @@
 
 #ifndef Q_ALIGNED
 #define Q_ALIGNED 0
+#endif
+#ifndef MATRIX_PAGE_TILES
+#define MATRIX_PAGE_TILES 0
 #endif
 #ifndef MATRIX_ONCE
 #define MATRIX_ONCE 0

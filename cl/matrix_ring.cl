@@ -43,8 +43,10 @@ typedef struct matrix_ring {
     ulong policy;
     matrix_scale_rows scales;
 #if KV_PAGED
-    kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it */
+    kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it; MATRIX_PAGE_TILES: of
+                                token 0 */
     uint there[TILES_AHEAD]; /* bits of the tokens that have a page: of the tile in use, and of those filled since */
+    long k_piece, v_piece;   /* MATRIX_PAGE_TILES: from token 0 of a tile to the lane's first piece */
 #else
     const __global uchar *k, *v; /* where the lane's first piece of the tile to fill is read */
     long k_step, v_step;         /* from tile to tile */
@@ -93,7 +95,7 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
 #define FIRST_ROW(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane / PIECES(bytes) : 0)
 #define FIRST_PIECE(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane % PIECES(bytes) : 0)
 
-#if KV_PAGED
+#if KV_PAGED && !MATRIX_PAGE_TILES
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`. `row` is that of token lane % 16, which is there if its bit
  * of `there` is set. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
@@ -157,8 +159,9 @@ MATRIX_INLINE uint matrix_tokens(int left) { return left >= TILE ? 0xffffu : lef
 MATRIX_INLINE void matrix_look_up(const decode_args *args, const decode_inputs *in, const matrix_place *at,
                                   matrix_ring *ring, int left)
 {
+    const int token = MATRIX_PAGE_TILES ? 0 : min(at->lane & 15, left - 1);
     if (left > 0)
-        ring->next = decode_find_key(args, in, &ring->cache, ring->end - left + min(at->lane & 15, left - 1));
+        ring->next = decode_find_key(args, in, &ring->cache, ring->end - left + token);
 }
 #endif
 
@@ -171,10 +174,17 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
     uint there = matrix_tokens(ring->left);
     if (!MATRIX_SKIPS(ring->left)) {
         ring->here = ring->next;
-        there &= matrix_ballot(at, ring->here.valid);
         matrix_look_up(args, in, at, ring, ring->left - ring->stride);
+#if MATRIX_PAGE_TILES
+        there = ring->here.valid ? there : 0;
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here) + ring->k_piece, args->k.token,
+                    ring->here.valid ? ring->left : 0, K_BYTES, K_PITCH, ring->policy);
+        matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token + (at->lane & 15), &ring->scales);
+#else
+        there &= matrix_ballot(at, ring->here.valid);
         matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH, ring->policy);
         matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, &ring->scales);
+#endif
         matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy, &ring->scales);
     }
 #pragma unroll MATRIX_UNROLL
@@ -198,7 +208,12 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
 #if KV_PAGED
     if (!MATRIX_SKIPS(ring->left)) {
         const uint there = ring->there[TILES_AHEAD - 1];
+#if MATRIX_PAGE_TILES
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here) + ring->v_piece, args->v.token,
+                    ring->here.valid ? ring->left : 0, V_BYTES, V_PITCH, ring->policy);
+#else
         matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), there, V_BYTES, V_PITCH, ring->policy);
+#endif
         matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy,
                                  &ring->scales);
     }
@@ -230,6 +245,8 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->next.page = ring->next.token = 0;
     ring->next.valid = false;
     matrix_look_up(args, in, at, ring, left);
+    ring->k_piece = FIRST_ROW(at, K_BYTES) * args->k.token + FIRST_PIECE(at, K_BYTES) * COPY_BYTES(K_BYTES);
+    ring->v_piece = FIRST_ROW(at, V_BYTES) * args->v.token + FIRST_PIECE(at, V_BYTES) * COPY_BYTES(V_BYTES);
 #else
     const long first = (long)ring->end - left;
     matrix_find_scales(args, in, &ring->cache, 0, first + (at->lane & 15), &ring->scales);

@@ -115,6 +115,33 @@ START_TEST(slots_are_as_many_as_local_memory_holds)
 }
 END_TEST
 
+START_TEST(tiles_lie_within_pages_that_are_whole_tiles)
+{
+    clfd_attention paged = {.paging = CLFD_PAGING_TABLE, .page_size = 16}, a = paged;
+
+    ck_assert(clfd_matrix_has_page_tiles(&a));
+    a.page_size = 48;
+    ck_assert(clfd_matrix_has_page_tiles(&a));
+    a.page_size = 24;
+    ck_assert(!clfd_matrix_has_page_tiles(&a));
+    a = paged;
+    a.paging = CLFD_PAGING_NONE;
+    ck_assert(!clfd_matrix_has_page_tiles(&a));
+    a = paged;
+    a.window = 100;
+    ck_assert(!clfd_matrix_has_page_tiles(&a));
+    a = paged;
+    a.kv_start = 1;
+    ck_assert(!clfd_matrix_has_page_tiles(&a));
+    a = paged;
+    a.split_policy = CLFD_SPLIT_TOKENS;
+    a.split_size = 24;
+    ck_assert(!clfd_matrix_has_page_tiles(&a));
+    a.split_size = 32;
+    ck_assert(clfd_matrix_has_page_tiles(&a));
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -123,6 +150,7 @@ int main(void)
         rows_that_lie_askew_are_refused,
         a_row_without_its_hardware_or_shape_is_refused,
         slots_are_as_many_as_local_memory_holds,
+        tiles_lie_within_pages_that_are_whole_tiles,
     };
     return run_suite_around("matrix", tests, COUNT(tests), hear_nothing, NULL);
 }

@@ -1,5 +1,6 @@
 #include "plan/describe.h"
 #include "plan/alignment.h"
+#include "plan/matrix.h"
 #include "plan/words.h"
 #include "type.h"
 #include <stdarg.h>
@@ -176,10 +177,10 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
     else if (tuning->family == CLFD_FAMILY_MATRIX)
         append(&to,
                " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d -DDECODE_INTERLEAVED=%d "
-               "-DDECODE_FUSED=%d -DMATRIX_ONCE=%d",
+               "-DDECODE_FUSED=%d -DMATRIX_ONCE=%d -DMATRIX_PAGE_TILES=%d",
                tuning->work_group / 32, balanced ? schedule->balanced_slots : schedule->slots,
                a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
-               !balanced && schedule->fused, !a->shared_kv && schedule->passes == 1);
+               !balanced && schedule->fused, !a->shared_kv && schedule->passes == 1, clfd_matrix_has_page_tiles(a));
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

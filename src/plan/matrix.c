@@ -50,6 +50,12 @@ uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attentio
     return slots;
 }
 
+bool clfd_matrix_has_page_tiles(const clfd_attention *attention)
+{
+    return attention->paging != CLFD_PAGING_NONE && attention->page_size % TILE == 0 && attention->window == 0 &&
+           !attention->kv_start && (attention->split_policy != CLFD_SPLIT_TOKENS || attention->split_size % TILE == 0);
+}
+
 /* Whether the rows of a tensor lie as copies need them: COPY_BYTES of cl/matrix.cl. */
 static bool aligned(const clfd_strides *strides, clfd_type type, uint32_t dim, uint32_t promise)
 {

@@ -12,4 +12,7 @@ const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *att
 uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                            uint32_t slots, bool balanced);
 
+/* Whether every tile lies within one page: pages are whole tiles, and all splits begin at a multiple of a tile. */
+bool clfd_matrix_has_page_tiles(const clfd_attention *attention);
+
 #endif
