@@ -12,8 +12,8 @@
  *   NAME_run_element(phase, i)   which element of its run is the i-th that NAME_unpack_run gives: those of GGML formats go
  *                            round
  *   NAME_run_scale(run, phase)   of a run of a GGML format the scale
- *   NAME_bytes8(raw), NAME_bytes_run(run, i, phase)   where K_BYTES is not 0: the codes times K_BYTES as signed bytes, in the
- *                            order of the bytes: elements K_BYTES_ELEMENT(0) to K_BYTES_ELEMENT(7) of what unpack8 or
+ *   NAME_bytes8(raw), NAME_bytes_run(run, i, phase)   where K_BYTES_TIMES is not 0: the codes times that as signed bytes,
+ *                            in the order of the bytes: elements K_BYTES_ELEMENT(0) to K_BYTES_ELEMENT(7) of what unpack8 or
  *                            unpack_run gives
  *   NAME_scale(row, index)   of GGML formats the scale of the element's block; 1 for others
  *
@@ -130,7 +130,7 @@
 #define K_RUN FORMAT_OF(FORMAT_RUN_, K_TYPE)
 #define V_RUN FORMAT_OF(FORMAT_RUN_, V_TYPE)
 
-#define K_BYTES FORMAT_OF(FORMAT_BYTES_TIMES_, K_TYPE)
+#define K_BYTES_TIMES FORMAT_OF(FORMAT_BYTES_TIMES_, K_TYPE)
 #define K_BYTES_ELEMENT(i) (K_TYPE == TYPE_INT4 ? (i) % 4 * 2 + (i) / 4 : (i))
 
 #endif

@@ -16,7 +16,7 @@
 #include "lanes_tokens.cl"
 
 /* Where it pays: the more rows share what makes floats of codes, the less of that is a row's. */
-#define DOT_BYTES (LANES_DOT && K_BYTES != 0 && !K_ZEROS && !LANES_Q_LOCAL && (LANE_RUN > 1 || LANES_ROWS <= 2))
+#define DOT_BYTES (LANES_DOT && K_BYTES_TIMES != 0 && !K_ZEROS && !LANES_Q_LOCAL && (LANE_RUN > 1 || LANES_ROWS <= 2))
 #define DOT_DIGITS 3     /* of an element of q */
 #define DOT_BITS 22      /* of the greatest |q| in units, at least */
 #define DOT_RANGE 256.0f /* within which elements share a unit */
@@ -159,7 +159,7 @@ LANES_INLINE void lanes_split_q(const lanes_place *at, int r, const float8 *valu
     const int exponent = max((as_int(largest) + (1 << 17)) >> 23, DOT_BITS + 5);
     const float per_unit = as_float((2 * 127 + DOT_BITS - exponent) << 23);
     const uint halves = 0x808080u; /* 128 in the place of each digit */
-    queries->unit[r] = as_float((exponent - DOT_BITS) << 23) * (1.0f / K_BYTES);
+    queries->unit[r] = as_float((exponent - DOT_BITS) << 23) * (1.0f / K_BYTES_TIMES);
 #pragma unroll
     for (int c = 0; c < LANE_CHUNKS; c++) {
         uint digits[8];

@@ -132,7 +132,7 @@ LANES_INLINE lanes_chunks lanes_key_chunks(const lanes_token *token, int i, cons
     return chunks;
 }
 
-#if K_BYTES != 0
+#if K_BYTES_TIMES != 0
 /* The same of K as bytes. Past the last run the queries are 0. */
 typedef struct lanes_bytes {
     uint2 codes[LANE_RUN];
