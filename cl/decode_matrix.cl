@@ -100,6 +100,7 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.pair = (int)((uint)at.lane % 4);
     at.ring = rings + at.warp * WARP_BYTES;
     at.base = matrix_address(at.ring);
+    at.policy = matrix_policy(MATRIX_ONCE);
 #if !CLFD_PTX
     at.exchange = exchange;
     /* Loads of whole pieces reach behind rows of GGML's blocks. What lies there goes nowhere, but is not left undefined. */

@@ -17,8 +17,7 @@ MATRIX_INLINE void matrix_commit(void) {}
 
 MATRIX_INLINE ulong matrix_policy(bool once) { return 0; }
 #define MATRIX_COPY(bytes)                                                                                             \
-    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there,  \
-                                             ulong policy)                                                             \
+    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \
         for (int i = 0; i < bytes; i++)                                                                                \
             at->ring[to + i] = there ? from[i] : 0;                                                                    \

@@ -210,7 +210,6 @@ MATRIX_INLINE void matrix_copy_states(const decode_args *args, const matrix_plac
                                       const __global float *workspace)
 {
     const __global float *const from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
-    const ulong policy = matrix_policy(false);
 
 #pragma unroll MATRIX_UNROLL
     for (int q = 0; q < FOLD_QUADS; q++) {
@@ -219,7 +218,7 @@ MATRIX_INLINE void matrix_copy_states(const decode_args *args, const matrix_plac
         uint to = at->base + MERGE_PLACE(at) + d * 4;
 #pragma unroll 4
         for (int s = 0; s < num; s++, quad += step * HEAD_DIM_V, to += HEAD_DIM_V * 4)
-            matrix_copy_if16(at, to, (const __global uchar *)quad, true, policy);
+            matrix_copy_if16(at, to, (const __global uchar *)quad, true);
     }
     matrix_commit();
 }
@@ -319,7 +318,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         if (merges && target.direct)
             return;
 #endif
-        if (DECODE_BALANCED || level + 1 < levels && !merges)
+        if (DECODE_BALANCED || (level + 1 < levels && !merges))
             barrier(CLK_LOCAL_MEM_FENCE); /* before rings are written to again */
     }
 }

@@ -35,19 +35,18 @@ MATRIX_INLINE ulong matrix_policy(bool once)
 {
     ulong policy;
     if (once)
-        asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     else
-        asm("createpolicy.fractional.L2::evict_normal.b64 %0;" : "=l"(policy));
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
     return policy;
 }
 
 /* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. */
 #define MATRIX_COPY(cache, bytes)                                                                                      \
-    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there,  \
-                                             ulong policy)                                                             \
+    MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \
         asm volatile("cp.async." cache ".shared.global.L2::cache_hint [%0], [%1], " #bytes ", %2, %3;" ::"r"(to),      \
-                     "l"(from), "r"(there ? bytes : 0), "l"(policy)                                                    \
+                     "l"(from), "r"(there ? bytes : 0), "l"(at->policy)                                                \
                      : "memory");                                                                                      \
     }
 MATRIX_COPY("ca", 4)

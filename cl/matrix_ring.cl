@@ -40,7 +40,6 @@ typedef struct matrix_ring {
     int end, left;  /* the tile to fill: tokens from its first to the item's end; none where not above 0 */
     int stride;     /* tokens from tile to tile of a warp */
     uint fill, use; /* the slots to fill and to use next */
-    ulong policy;
     matrix_scale_rows scales;
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it; MATRIX_PAGE_TILES: of
@@ -77,15 +76,14 @@ MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
     return SWAPS(bytes) ? (address ^ (pieces & 7) * 16) + (pieces & ~7) * 16 : address + pieces * 16;
 }
 
-MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes,
-                                  ulong policy)
+MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
 {
     if (bytes == 16)
-        matrix_copy_if16(at, to, from, there, policy);
+        matrix_copy_if16(at, to, from, there);
     else if (bytes == 8)
-        matrix_copy_if8(at, to, from, there, policy);
+        matrix_copy_if8(at, to, from, there);
     else
-        matrix_copy_if4(at, to, from, there, policy);
+        matrix_copy_if4(at, to, from, there);
 }
 
 /* Copies go by turns of 32 pieces. Where a turn is whole rows a lane has the same piece of rows at equal distances, so that
@@ -99,7 +97,7 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`. `row` is that of token lane % 16, which is there if its bit
  * of `there` is set. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
-                               int pitch, ulong policy)
+                               int pitch)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes), turns = (TILE * pieces + 31) / 32;
 
@@ -114,14 +112,14 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const bool exists = (there >> r & 1u) != 0;
         if (TILE * pieces % 32 == 0 || r < TILE)
             matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
-                           copy_bytes, policy);
+                           copy_bytes);
     }
 }
 #else
 /* Begins to copy the rows of a tile, `bytes` each, into `slot`: `left` of them, zeros for the others. `from` is where the
  * lane's first piece is read, and `stride` leads from each row to the next. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
-                               int bytes, int pitch, ulong policy)
+                               int bytes, int pitch)
 {
     const int copy_bytes = COPY_BYTES(bytes), pieces = PIECES(bytes);
 
@@ -132,7 +130,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const long step = rows * stride;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, from += step)
-            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes, policy);
+            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes);
         return;
     }
     /* Parts of rows of 32, 16, 8, ... pieces, each by turns that are whole parts. */
@@ -146,7 +144,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
             continue;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, own += rows * stride)
-            matrix_copy_if(at, to + r * pitch, own, r < left - first, copy_bytes, policy);
+            matrix_copy_if(at, to + r * pitch, own, r < left - first, copy_bytes);
     }
 }
 #endif
@@ -178,14 +176,14 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
 #if MATRIX_PAGE_TILES
         there = ring->here.valid ? there : 0;
         matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here) + ring->k_piece, args->k.token,
-                    ring->here.valid ? ring->left : 0, K_BYTES, K_PITCH, ring->policy);
+                    ring->here.valid ? ring->left : 0, K_BYTES, K_PITCH);
         matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token + (at->lane & 15), &ring->scales);
 #else
         there &= matrix_ballot(at, ring->here.valid);
-        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH, ring->policy);
+        matrix_fill(at, ring->fill, kv_key(args, &ring->cache, ring->here), there, K_BYTES, K_PITCH);
         matrix_find_scales(args, in, &ring->cache, ring->here.page, ring->here.token, &ring->scales);
 #endif
-        matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy, &ring->scales);
+        matrix_fill_key_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i + 1 < TILES_AHEAD; i++)
@@ -193,8 +191,8 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
     ring->there[TILES_AHEAD - 1] = there;
 #else
     if (!MATRIX_SKIPS(ring->left)) {
-        matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH, ring->policy);
-        matrix_fill_key_scales(args, at, ring->fill, (at->lane & 15) < ring->left, ring->policy, &ring->scales);
+        matrix_fill(at, ring->fill, ring->k, args->k.token, ring->left, K_BYTES, K_PITCH);
+        matrix_fill_key_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
     }
     ring->k += ring->k_step;
 #endif
@@ -210,17 +208,16 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
         const uint there = ring->there[TILES_AHEAD - 1];
 #if MATRIX_PAGE_TILES
         matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here) + ring->v_piece, args->v.token,
-                    ring->here.valid ? ring->left : 0, V_BYTES, V_PITCH, ring->policy);
+                    ring->here.valid ? ring->left : 0, V_BYTES, V_PITCH);
 #else
-        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), there, V_BYTES, V_PITCH, ring->policy);
+        matrix_fill(at, ring->fill, kv_value(args, &ring->cache, ring->here), there, V_BYTES, V_PITCH);
 #endif
-        matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, ring->policy,
-                                 &ring->scales);
+        matrix_fill_value_scales(args, at, ring->fill, (there >> (at->lane & 15) & 1u) != 0, &ring->scales);
     }
 #else
     if (!MATRIX_SKIPS(ring->left)) {
-        matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH, ring->policy);
-        matrix_fill_value_scales(args, at, ring->fill, (at->lane & 15) < ring->left, ring->policy, &ring->scales);
+        matrix_fill(at, ring->fill, ring->v, args->v.token, ring->left, V_BYTES, V_PITCH);
+        matrix_fill_value_scales(args, at, ring->fill, (at->lane & 15) < ring->left, &ring->scales);
     }
     matrix_next_scales(&ring->scales);
     ring->v += ring->v_step;
@@ -239,7 +236,6 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->end = item->end;
     ring->left = left;
     ring->stride = item->stride;
-    ring->policy = matrix_policy(MATRIX_ONCE);
     ring->fill = ring->use = 0;
 #if KV_PAGED
     ring->next.page = ring->next.token = 0;

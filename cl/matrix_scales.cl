@@ -77,7 +77,7 @@ MATRIX_INLINE uint matrix_scale_place(uint slot, int u, int token)
 
 /* Begins to copy those of K into the slot that is filled with K, if the lane's token is there; loads short ones of both. */
 MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
-                                          ulong policy, matrix_scale_rows *rows)
+                                          matrix_scale_rows *rows)
 {
     rows->key_slot = slot;
     if (at->lane >= TILE)
@@ -89,7 +89,7 @@ MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_
 #if K_SCALE_TYPE == TYPE_F16
         rows->short_k[u] = there ? ((const __global ushort *)rows->k)[group] : 0;
 #else
-        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there, policy);
+        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
 #endif
     }
 #endif
@@ -102,7 +102,7 @@ MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_
 
 /* The same of V; puts short ones of both in place. */
 MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
-                                            ulong policy, const matrix_scale_rows *rows)
+                                            const matrix_scale_rows *rows)
 {
     if (at->lane >= TILE)
         return;
@@ -118,7 +118,7 @@ MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matri
         *(__local ushort *)(at->ring + matrix_scale_place(slot, u, at->lane)) = rows->short_v[u];
 #else
         matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane),
-                        rows->v + 32 * u / V_GROUP * args->v_scale.group * 4, there, policy);
+                        rows->v + 32 * u / V_GROUP * args->v_scale.group * 4, there);
 #endif
     }
 #endif

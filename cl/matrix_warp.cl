@@ -41,7 +41,8 @@ typedef struct matrix_place {
 #if !CLFD_PTX
     __local uint *exchange; /* MATRIX_EXCHANGE_WORDS of the work-group */
 #endif
-    uint base; /* the ring's address as PTX has it */
+    uint base;    /* the ring's address as PTX has it */
+    ulong policy; /* of copies: matrix_policy */
     int warp, lane, row, pair;
 } matrix_place;
 
