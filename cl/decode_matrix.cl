@@ -4,7 +4,7 @@
  * the left operand, then O^T += V^T P^T with V as the left one. Its tiles come through a ring of its own in local memory,
  * by copies that run ahead (matrix_ring.cl), so that no barrier stands in the loop. The warps of a work-group, and of all
  * splits of a sequence, take tiles in turn: together they walk one window over the cache. At the end the warps of a
- * work-group meet in local memory.
+ * work-group meet in local memory. Of many rows each warp holds its own, and shares the tiles: matrix_block.cl.
  *
  * Tunables: those of matrix.cl.
  */
@@ -16,10 +16,20 @@
 #define DECODE_WORK_SHARED 1
 #define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
+#if MATRIX_PARTS > 1 /* whose stages leave less room */
+#define SCHEDULE_BATCH 512
 #endif
+#endif
+#include "matrix_block.cl"
 #include "matrix_digits.cl"
 #include "matrix_fold.cl"
 #include "matrix_softmax.cl"
+
+#if MATRIX_PARTS
+#define LOCAL_BYTES BLOCK_BYTES
+#else
+#define LOCAL_BYTES (MATRIX_WARPS * WARP_BYTES)
+#endif
 
 MATRIX_INLINE void matrix_clear(matrix_stream *stream)
 {
@@ -85,7 +95,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
 
 __kernel void decode_matrix(DECODE_ARGUMENTS)
 {
-    __local uchar rings[MATRIX_WARPS * WARP_BYTES] __attribute__((aligned(128))); /* as rows of banks are */
+    __local uchar rings[LOCAL_BYTES] __attribute__((aligned(128))); /* as rows of banks are */
 #if !CLFD_PTX
     __local uint exchange[MATRIX_EXCHANGE_WORDS];
 #endif
@@ -98,11 +108,20 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.lane = (int)((uint)get_local_id(0) % 32);
     at.row = (int)((uint)at.lane / 4);
     at.pair = (int)((uint)at.lane % 4);
+#if MATRIX_PARTS
+    at.first_row = at.warp / MATRIX_PARTS * WARP_ROWS;
+    at.part = at.warp % MATRIX_PARTS;
+    at.ring = rings;
+#else
+    at.first_row = at.part = 0;
     at.ring = rings + at.warp * WARP_BYTES;
+#endif
     at.base = matrix_address(at.ring);
     at.policy = matrix_policy(MATRIX_ONCE);
 #if !CLFD_PTX
     at.exchange = exchange;
+#endif
+#if !CLFD_PTX && !MATRIX_PARTS
     /* Loads of whole pieces reach behind rows of GGML's blocks. What lies there goes nowhere, but is not left undefined. */
     for (int i = at.lane; i < (int)WARP_BYTES; i += 32)
         at.ring[i] = 0;
@@ -111,18 +130,33 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
+#if MATRIX_PARTS
+        rows_stream stream;
+#else
         matrix_stream stream;
+#endif
         /* With care once more where that is needed. */
 #pragma unroll 1
         for (int careful = 0; careful < 2; careful++) {
             decode_item again = item; /* of which nothing is prepared before the loop: the first copies must not wait */
             again.begin = matrix_opaque(item.begin);
             again.first_row = matrix_opaque(item.first_row);
+#if MATRIX_PARTS
+            rows_clear(&stream);
+            block_walk(&args, &in, &again, &at, q, careful, &stream);
+            if (!matrix_meet(&at, rows_are_irregular(&stream)))
+                break;
+#else
             matrix_clear(&stream);
             matrix_walk(&args, &in, &again, &at, q, careful, &stream);
             if (!matrix_is_irregular(&at, &stream))
                 break;
+#endif
         }
+#if MATRIX_PARTS
+        block_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
+#else
         matrix_finish(&args, &in, &item, &at, rings, &stream, out, lse, workspace);
+#endif
     }
 }

@@ -7,13 +7,27 @@
  *   MATRIX_SLOTS   slots of a warp's ring, each for TILE rows of K or of V; at least 2
  *   MATRIX_ONCE    1: one pass reads all of K and V
  *   MATRIX_PAGE_TILES  1: every tile lies within one page
+ *   MATRIX_PARTS   0: each warp has tiles of its own and all rows of the block. Else the warps share tiles, and slots
+ *                  hold stages of them: matrix_block.cl. So many warps (1, 2 or 4) divide the dims of rows of their own
  */
 #ifndef CLFD_MATRIX_CL
 #define CLFD_MATRIX_CL
 
 #include "matrix_warp.cl"
 
+#ifndef MATRIX_PARTS
+#define MATRIX_PARTS 0
+#endif
+#if MATRIX_PARTS == 0
+#define DIM_PARTS 1
 #define DECODE_TILE (MATRIX_WARPS * 16)
+#else
+#define DIM_PARTS MATRIX_PARTS
+#define STAGE_TILES (MATRIX_PARTS == 1 && HEAD_DIM <= 128 && HEAD_DIM_V <= 128 ? 2 : 1)
+#define DECODE_TILE (STAGE_TILES * 16)
+#define ROW_SETS (MATRIX_WARPS / MATRIX_PARTS) /* of warps, each with rows of its own */
+#define WARP_ROWS ((DECODE_ROWS + 16 * ROW_SETS - 1) / (16 * ROW_SETS) * 16)
+#endif
 #include "decode.cl"
 
 #ifndef Q_ALIGNED
@@ -33,7 +47,7 @@
 #define MATRIX_BLOCKS ((DECODE_ROWS + 7) / 8) /* of eight query rows */
 #define MATRIX_SPREAD (DECODE_ROWS <= 4)      /* four rows take the columns of eight, two each */
 #define LANE_ROWS (MATRIX_SPREAD ? 1 : 2)     /* rows of a block whose scores a lane has */
-#define K_STEPS (HEAD_DIM / 16)               /* products of 16 dims each that make a score */
+#define K_STEPS (HEAD_DIM / 16 / DIM_PARTS)   /* products of 16 dims each that a warp makes of a score */
 
 /* Codes come in units of 32 dims: a scale, where it lies among them, and 32 or 16 bytes. Integer codes are taken as they
  * lie, fp8 by conversion. */
@@ -111,7 +125,7 @@
 #if V_INTEGERS
 #define V_STEPS (V_STEP(V_PIECES - 1, V_UNITS - 1) + V_PIECE_STEPS)
 #else
-#define V_STEPS (HEAD_DIM_V / 16)
+#define V_STEPS (HEAD_DIM_V / 16 / DIM_PARTS)
 #endif
 
 /* Which dim of K is element i (0 to 3) of what a lane holds of product `step`. The order of dims is free as long as q has
@@ -161,6 +175,9 @@ typedef struct matrix_queries {
 #endif
     score_row rows[MATRIX_BLOCKS][LANE_ROWS];
 } matrix_queries;
+
+/* Which of all steps a warp's step c is. */
+MATRIX_INLINE int matrix_step(const matrix_place *at, int c) { return c * DIM_PARTS + at->part; }
 
 /* Row i of a lane's of a block; past the last row of DECODE_ROWS that one is meant again. */
 MATRIX_INLINE int matrix_block_row(int block, int pair, int i)

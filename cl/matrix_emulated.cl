@@ -144,6 +144,14 @@ MATRIX_INLINE bool matrix_any(const matrix_place *at, bool condition)
     return any;
 }
 
+MATRIX_INLINE bool matrix_meet(const matrix_place *at, bool condition)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return matrix_any(at, condition);
+}
+
+MATRIX_INLINE void matrix_meet_warps(const matrix_place *at, int warps) { barrier(CLK_LOCAL_MEM_FENCE); }
+
 MATRIX_INLINE uint matrix_ballot(const matrix_place *at, bool condition)
 {
     uint lanes = 0;

@@ -126,6 +126,24 @@ MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask) { 
 /* Whether a condition holds in some lane of the warp; the emulation's answer is that of the whole work-group. */
 MATRIX_INLINE bool matrix_any(const matrix_place *at, bool condition) { return ptx_any(condition); }
 
+/* A barrier for the work-group that tells whether a condition holds in some work-item. */
+MATRIX_INLINE bool matrix_meet(const matrix_place *at, bool condition)
+{
+    uint any;
+    asm volatile("{.reg .pred mine, all; setp.ne.u32 mine, %1, 0; bar.red.or.pred all, 0, mine; "
+                 "selp.u32 %0, 1, 0, all;}"
+                 : "=r"(any)
+                 : "r"((uint)condition)
+                 : "memory");
+    return any != 0;
+}
+
+/* A barrier for `warps` warps, which follow each other. */
+MATRIX_INLINE void matrix_meet_warps(const matrix_place *at, int warps)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + at->warp / warps), "r"(warps * 32) : "memory");
+}
+
 /* Bit l: whether it holds in lane l. */
 MATRIX_INLINE uint matrix_ballot(const matrix_place *at, bool condition)
 {

@@ -44,6 +44,8 @@ typedef struct matrix_place {
     uint base;    /* the ring's address as PTX has it */
     ulong policy; /* of copies: matrix_policy */
     int warp, lane, row, pair;
+    int first_row; /* of the warp's rows, in the block */
+    int part;      /* of the dims, which the warps of a set share */
 } matrix_place;
 
 #include "matrix_emulated.cl"

@@ -16,7 +16,9 @@
 
 #if DECODE_BALANCED
 
+#ifndef SCHEDULE_BATCH
 #define SCHEDULE_BATCH 1024 /* sequences at most; the host keeps to it */
+#endif
 
 /* A work-group's share, and where it is in it. */
 typedef struct decode_work {

@@ -142,6 +142,58 @@ START_TEST(tiles_lie_within_pages_that_are_whole_tiles)
 }
 END_TEST
 
+/* Eight warps with 16 rows of their own; four sets of two that divide the dims. */
+static const clfd_tuning own_rows = {.family = CLFD_FAMILY_MATRIX,
+                                     .work_group = 256,
+                                     .rows = 128,
+                                     .parts = 1,
+                                     .slots = 3,
+                                     .split_tile = 64,
+                                     .exchange = CLFD_EXCHANGE_PTX};
+static const clfd_tuning divided_dims = {.family = CLFD_FAMILY_MATRIX,
+                                         .work_group = 256,
+                                         .rows = 64,
+                                         .parts = 2,
+                                         .slots = 3,
+                                         .split_tile = 64,
+                                         .exchange = CLFD_EXCHANGE_PTX};
+
+START_TEST(warps_share_tiles_where_registers_and_local_memory_suffice)
+{
+    const clfd_attention usual = completed_settings(SETTINGS(ATTENTION(head_dim, 128)));
+    const clfd_attention latent =
+        completed_settings(SETTINGS(ATTENTION(head_dim, 576), ATTENTION(head_dim_v, 512), ATTENTION(v_from_k, 1)));
+    const clfd_attention apart = completed_settings(SETTINGS(ATTENTION(head_dim, 576), ATTENTION(head_dim_v, 512)));
+    const clfd_attention coded = completed_settings(SETTINGS(ATTENTION(k_type, CLFD_TYPE_INT8)));
+    clfd_tuning many_rows = own_rows;
+
+    many_rows.parts = 0;
+    many_rows.split_tile = 128;
+    ck_assert_ptr_null(clfd_matrix_refusal(&device, &usual, &own_rows));
+    ck_assert_ptr_null(clfd_matrix_refusal(&device, &latent, &divided_dims));
+    ck_assert_ptr_nonnull(strstr(clfd_matrix_refusal(&device, &usual, &many_rows), "16 rows"));
+    ck_assert_ptr_nonnull(strstr(clfd_matrix_refusal(&device, &latent, &own_rows), "registers"));
+    ck_assert_ptr_nonnull(strstr(clfd_matrix_refusal(&device, &apart, &divided_dims), "local memory"));
+    ck_assert_ptr_nonnull(strstr(clfd_matrix_refusal(&device, &coded, &own_rows), "quantised"));
+    many_rows = divided_dims;
+    many_rows.work_group = 96;
+    ck_assert_ptr_nonnull(strstr(clfd_matrix_refusal(&device, &latent, &many_rows), "parts"));
+}
+END_TEST
+
+/* A stage of two tiles of K and V at 128 dims has 16 KiB, one of K alone at 576 dims 18 KiB. */
+START_TEST(slots_hold_stages_where_warps_share_tiles)
+{
+    const clfd_attention usual = completed_settings(SETTINGS(ATTENTION(head_dim, 128)));
+    const clfd_attention latent =
+        completed_settings(SETTINGS(ATTENTION(head_dim, 576), ATTENTION(head_dim_v, 512), ATTENTION(v_from_k, 1)));
+
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &usual, &own_rows, 8, false), 3);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &usual, &own_rows, 8, true), 2);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &latent, &divided_dims, 8, false), 2);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -151,6 +203,8 @@ int main(void)
         a_row_without_its_hardware_or_shape_is_refused,
         slots_are_as_many_as_local_memory_holds,
         tiles_lie_within_pages_that_are_whole_tiles,
+        warps_share_tiles_where_registers_and_local_memory_suffice,
+        slots_hold_stages_where_warps_share_tiles,
     };
     return run_suite_around("matrix", tests, COUNT(tests), hear_nothing, NULL);
 }

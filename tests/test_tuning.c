@@ -266,6 +266,34 @@ START_TEST(rows_depend_neither_on_batch_nor_on_lengths_nor_on_policy)
 }
 END_TEST
 
+/* Where a warp cannot have all query rows, warps share tiles; of a shared sequence whatever the batch. */
+START_TEST(many_rows_share_tiles_on_matrix_units)
+{
+    static const clfd_caps gpu = {GPU, .max_work_group = 1024, .local_mem_bytes = 48 << 10, .ptx = true,
+                                  .matrix = true};
+    static const struct {
+        uint32_t head_dim, ratio, q_len, shared_kv, parts;
+    } cases[] = {
+        {128, 4, 1, 0, 0}, {128, 32, 1, 0, 0}, {128, 33, 1, 0, 1},  {128, 8, 5, 0, 1},  {128, 4, 1, 1, 1},
+        {64, 71, 1, 0, 1}, {256, 71, 1, 0, 2}, {576, 128, 1, 0, 2}, {576, 16, 1, 0, 2},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = attention(cases[i].head_dim, cases[i].ratio, NULL);
+        clfd_tuning rows[CLFD_MAX_CANDIDATES];
+        a.q_len = cases[i].q_len;
+        a.shared_kv = cases[i].shared_kv;
+        if (cases[i].head_dim == 576) {
+            a.v_from_k = 1;
+            a.head_dim_v = 512;
+        }
+        find_rows(&gpu, &a, rows);
+        ck_assert_msg(rows[0].family == CLFD_FAMILY_MATRIX && rows[0].parts == cases[i].parts, "case %zu: %s", i,
+                      print(&rows[0]));
+    }
+}
+END_TEST
+
 /* ---- Overrides --------------------------------------------------------------------------------------------------- */
 
 static clfd_tuning override(const char *device, const char *text)
@@ -491,6 +519,7 @@ int main(void)
         cpus_prefetch_where_their_compiler_can,
         kernels_are_blocked_where_the_compiler_can,
         rows_depend_neither_on_batch_nor_on_lengths_nor_on_policy,
+        many_rows_share_tiles_on_matrix_units,
         an_override_replaces_its_fields_of_the_first_row_and_no_other,
         an_override_of_one_field_keeps_the_devices_width_and_prefetch,
         family_and_exchange_choose_the_row_that_the_rest_changes,

@@ -88,8 +88,8 @@ START_TEST(a_row_that_breaks_a_rule_is_skipped_with_file_row_and_rule)
         {"\"device\": 7", end, "device is no string"},
         {"\"device\": \" \"", end, "device is blank"},
         {device, "\"tuning\": \"\"", "ratio is no number"},
-        {device, "\"ratio\": 3, \"tuning\": \"\"", "ratio is 3; it must be 1, 2, 4, 8 or 16"},
-        {device, "\"ratio\": 32, \"tuning\": \"\"", "ratio is 32; it must be a whole number from 1 to 16"},
+        {device, "\"ratio\": 3, \"tuning\": \"\"", "ratio is 3; it must be a power of two"},
+        {device, "\"ratio\": 128, \"tuning\": \"\"", "ratio is 128; it must be a whole number from 1 to 64"},
         {device, "\"ratio\": 1.5, \"tuning\": \"\"", "ratio is 1.5"},
         {device, "\"ratio\": \"1\", \"tuning\": \"\"", "ratio is no number"},
         {device, "\"ratio\": 1", "tuning is no string"},
@@ -196,7 +196,7 @@ START_TEST(ratios_fall_into_classes)
     static const struct {
         uint32_t ratio, q_len, shared_kv, expected;
     } cases[] = {{1, 1, 0, 1},  {2, 1, 0, 2},   {3, 1, 0, 4}, {4, 1, 0, 4},  {5, 1, 0, 8}, {8, 1, 0, 8},
-                 {9, 1, 0, 16}, {71, 1, 0, 16}, {1, 3, 0, 4}, {4, 5, 0, 16}, {1, 1, 1, 16}};
+                 {9, 1, 0, 16}, {71, 1, 0, 64}, {1, 3, 0, 4}, {4, 5, 0, 32}, {1, 1, 1, 64}};
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         const clfd_attention given = {.struct_size = sizeof given,

@@ -46,6 +46,7 @@ START_TEST(a_wish_is_said_or_implied_by_a_key_of_one_family)
         {"unroll=4", CLFD_FAMILY_LANES, -1},
         {"tile=1", CLFD_FAMILY_VECTOR, -1},
         {"exchange=ptx lanes=8", CLFD_FAMILY_LANES, CLFD_EXCHANGE_PTX},
+        {"parts=2", -1, -1},
         {"exchange=ptx slots=4", CLFD_FAMILY_MATRIX, CLFD_EXCHANGE_PTX},
     };
     clfd_wish wish;

@@ -14,6 +14,8 @@
  *            8 u (|score before| + |ALiBi| + |bias|)
  *   sink     one logit more, whose argument of exp rounds likewise
  *   sum      exp (2 ulp), and adding up n weights: below 5e-7 on PoCL at up to 2,700 keys
+ *   weights  that a plan rounds to f16: half a unit in the last place of each, or half the smallest number, of which the
+ *            greatest weight is 2^7 / 2^-25 times as much
  *   out      an error e in every score moves out by at most 2 e max|V|; out's own type rounds by half a unit in the last
  *            place, or by half its smallest number
  *
@@ -24,6 +26,8 @@
 #define SUM_ERROR 4e-6
 #define SOFTCAP_UNITS 16
 #define ADDED_UNITS 8
+#define HALF_UNIT_F16 0x1p-12
+#define HALF_SMALLEST_WEIGHT 0x1p-32
 
 static const struct {
     double half_unit, half_smallest;
@@ -145,6 +149,8 @@ judge_tolerance judge_find_tolerance(const verify_trial *trial, const verify_ima
     score_error += added_error(trial, images, &added, h, dot, lse);
     tolerance.lse = SUM_ERROR + score_error + 4 * UNIT_F32 * fabs(lse);
     tolerance.out = (SUM_ERROR + 2 * score_error) * bounds->value_max;
+    if (trial->f16_weights)
+        tolerance.out += (HALF_UNIT_F16 + HALF_SMALLEST_WEIGHT * added.keys) * bounds->value_max;
     tolerance.half_unit = rounding[a->out_type].half_unit;
     tolerance.half_smallest = rounding[a->out_type].half_smallest;
     return tolerance;

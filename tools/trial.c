@@ -1,4 +1,5 @@
 #include "verify_run.h"
+#include <string.h>
 
 /* Creates and fills the buffers of all operands that are there. */
 static bool create_buffers(verify_run *run)
@@ -53,6 +54,7 @@ trial_result trial_run(tool_session *session, verify_trial *trial, trial_errors 
         result = status == CLFD_ERROR_TUNING && trial->attention.tuning != NULL ? TRIAL_REFUSED : TRIAL_FAILED;
         goto done;
     }
+    trial->f16_weights = strstr(clfd_plan_describe(run.plan), " f16_weights") != NULL;
     trial->placements[OPERAND_WORKSPACE].bytes = clfd_plan_workspace_bytes(run.plan);
     if (run_and_check(&run, errors))
         result = TRIAL_PASSED;

@@ -116,7 +116,8 @@ typedef struct verify_trial {
     bool permute;                  /* likewise, with the pages in another order */
     bool alone;                    /* likewise, of one sequence in a batch of its own */
     uint32_t alone_sequence;
-    bool inputs; /* check that no input changed */
+    bool inputs;      /* check that no input changed */
+    bool f16_weights; /* the plan says that weights are rounded to f16 */
     feature_set features;
     rng_state data; /* the generator of the numbers */
 } verify_trial;

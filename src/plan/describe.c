@@ -95,6 +95,8 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
         append(&to, " fused");
     append(&to, " %s", attention->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse");
     describe_options(attention, &to);
+    if (clfd_matrix_rounds_weights(attention, tuning))
+        append(&to, " f16_weights");
     append(&to, " %s", row);
     return (int)to.used;
 }
@@ -149,8 +151,9 @@ static void append_features(const clfd_attention *a, bool balanced, line *to)
 static uint32_t max_registers(const clfd_tuning *tuning)
 {
     const uint32_t registers = 65536 / (tuning->work_group * tuning->groups_per_unit) / 8 * 8;
+    const uint32_t most = tuning->family == CLFD_FAMILY_MATRIX && tuning->parts > 1 ? 255 : 248;
 
-    return registers < 32 ? 32 : registers > 248 ? 248 : registers;
+    return registers < 32 ? 32 : registers > most ? most : registers;
 }
 
 int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
@@ -176,11 +179,12 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
                tuning->work_group, tuning->lanes, tuning->unroll, tuning->ahead, tuning->parts, tuning->exchange);
     else if (tuning->family == CLFD_FAMILY_MATRIX)
         append(&to,
-               " -DMATRIX_WARPS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d -DDECODE_INTERLEAVED=%d "
-               "-DDECODE_FUSED=%d -DMATRIX_ONCE=%d -DMATRIX_PAGE_TILES=%d",
-               tuning->work_group / 32, balanced ? schedule->balanced_slots : schedule->slots,
+               " -DMATRIX_WARPS=%u -DMATRIX_PARTS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d "
+               "-DDECODE_INTERLEAVED=%d -DDECODE_FUSED=%d -DMATRIX_ONCE=%d -DMATRIX_PAGE_TILES=%d -DWEIGHT_REST=%d",
+               tuning->work_group / 32, tuning->parts, balanced ? schedule->balanced_slots : schedule->slots,
                a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
-               !balanced && schedule->fused, !a->shared_kv && schedule->passes == 1, clfd_matrix_has_page_tiles(a));
+               !balanced && schedule->fused, !a->shared_kv && schedule->passes == 1, clfd_matrix_has_page_tiles(a),
+               !clfd_matrix_rounds_weights(a, tuning));
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -6,8 +6,10 @@
 #define MIN_SLOTS 2u
 #define MERGE_MOST 16u
 #define MAX_HEAD_DIM 256u
-#define BALANCED_BYTES 4224u /* cl/schedule.cl: decode_work */
-#define EXCHANGE_BYTES 24u   /* per work-item, of the emulation */
+#define MAX_ROWS 16u        /* of a warp that has tiles of its own */
+#define MAX_OPERANDS 200u   /* registers of a warp that shares tiles: those of q and o, so that others remain */
+#define BALANCED_BYTES 128u /* cl/schedule.cl: decode_work without its list */
+#define EXCHANGE_BYTES 24u  /* per work-item, of the emulation */
 
 static uint32_t row_bytes(clfd_type type, uint32_t dim)
 {
@@ -26,8 +28,30 @@ static uint32_t slot_scales(clfd_type type, const clfd_quant *quant, uint32_t di
 /* SLOT_BYTES of cl/matrix.cl. */
 static uint64_t round_up(uint64_t bytes) { return (bytes + 127) / 128 * 128; }
 
-/* Local memory of a work-group. */
-static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
+/* Blocks of 16 rows that a warp has where warps share tiles: ROW_BLOCKS of cl/matrix_rows.cl. */
+static uint32_t row_blocks(const clfd_tuning *tuning)
+{
+    const uint32_t sets = tuning->work_group / 32 / tuning->parts;
+
+    return (tuning->rows + 16 * sets - 1) / (16 * sets);
+}
+
+/* Local memory of a work-group whose warps share tiles: BLOCK_BYTES of cl/matrix_block.cl. */
+static uint64_t block_bytes(const clfd_attention *a, const clfd_tuning *tuning, uint32_t slots)
+{
+    const uint32_t warps = tuning->work_group / 32;
+    const uint32_t tiles = tuning->parts == 1 && a->head_dim <= 128 && a->head_dim_v <= 128 ? 2 : 1;
+    const uint32_t k = pitch(row_bytes(a->k_type, a->head_dim));
+    const uint32_t v = a->v_from_k ? 0 : pitch(row_bytes(a->v_type, a->head_dim_v));
+    const uint64_t stages = (uint64_t)slots * tiles * TILE * (k + v);
+    const uint64_t parts = tuning->parts > 1 ? (uint64_t)warps * 2 * row_blocks(tuning) * 32 * 16 : 0;
+    const uint64_t written = (uint64_t)warps * 4 * (a->head_dim_v / tuning->parts + 4) * sizeof(float);
+
+    return stages + parts > written ? stages + parts : written;
+}
+
+/* Local memory of one whose warps have rings of their own. */
+static uint64_t ring_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots)
 {
     const uint32_t k = pitch(row_bytes(attention->k_type, attention->head_dim));
     const uint32_t v = pitch(row_bytes(attention->v_type, attention->head_dim_v));
@@ -37,9 +61,24 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
     const uint64_t ring = (uint64_t)slots * round_up(tile);
     const uint64_t rows = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
     const uint64_t merge = MERGE_MOST * attention->head_dim_v * sizeof(float), fold = rows > merge ? rows : merge;
+
+    return tuning->work_group / 32 * (ring > fold ? ring : fold);
+}
+
+bool clfd_matrix_rounds_weights(const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    return tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 1 && attention->shared_kv &&
+           attention->q_type == CLFD_TYPE_F16;
+}
+
+uint32_t clfd_matrix_balanced_batch(const clfd_tuning *tuning) { return tuning->parts > 1 ? 512 : 1024; }
+
+static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *tuning, uint32_t slots, bool balanced)
+{
     const uint64_t emulation = tuning->exchange == CLFD_EXCHANGE_PTX ? 0 : EXCHANGE_BYTES * tuning->work_group;
 
-    return tuning->work_group / 32 * (ring > fold ? ring : fold) + emulation + (balanced ? BALANCED_BYTES : 0);
+    return (tuning->parts > 0 ? block_bytes(attention, tuning, slots) : ring_bytes(attention, tuning, slots)) +
+           emulation + (balanced ? BALANCED_BYTES + clfd_matrix_balanced_batch(tuning) * (uint64_t)sizeof(int32_t) : 0);
 }
 
 uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
@@ -80,6 +119,25 @@ static const char *type_refusal(const clfd_attention *attention, clfd_type type,
     return NULL;
 }
 
+/* Why warps cannot share tiles, or have tiles of their own, as `parts` says; or NULL. */
+static const char *parts_refusal(const clfd_attention *a, const clfd_tuning *tuning)
+{
+    if (tuning->parts == 0) {
+        if (tuning->rows > MAX_ROWS)
+            return "more than 16 rows, and parts=0";
+        return a->head_dim > MAX_HEAD_DIM || a->head_dim_v > MAX_HEAD_DIM ? "a head dim is above 256" : NULL;
+    }
+    if (!clfd_type_is_plain(a->k_type) || !clfd_type_is_plain(a->v_type))
+        return "K or V is quantised, and parts is not 0";
+    if (tuning->work_group % (32 * tuning->parts) != 0)
+        return "wg is no multiple of 32 times parts";
+    if (a->head_dim % (16 * tuning->parts) != 0 || a->head_dim_v % (16 * tuning->parts) != 0)
+        return "a head dim is no multiple of 16 times parts";
+    if ((a->head_dim / 4 + a->head_dim_v / 2) / tuning->parts * row_blocks(tuning) > MAX_OPERANDS)
+        return "q and o of a warp's rows need too many registers";
+    return NULL;
+}
+
 const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning)
 {
     const clfd_attention *const a = attention;
@@ -91,14 +149,14 @@ const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *att
         return "matrix units are not available on the device, or disabled";
     if (tuning->work_group % 32 != 0)
         return "wg of decode_matrix is no multiple of 32";
-    if (tuning->split_tile < tuning->work_group / 2)
-        return "split_tile is less than the tokens of a step, wg / 2";
+    if (tuning->split_tile < (tuning->parts > 0 ? 2 * TILE : tuning->work_group / 2))
+        return "split_tile is less than the tokens of a step: wg / 2, or 32 where parts is not 0";
     if (a->q_type == CLFD_TYPE_F32)
         return "q is f32";
     if (a->head_dim % 16 != 0 || a->head_dim_v % 16 != 0)
         return "a head dim is no multiple of 16";
-    if (a->head_dim > MAX_HEAD_DIM || a->head_dim_v > MAX_HEAD_DIM)
-        return "a head dim is above 256";
+    if ((reason = parts_refusal(a, tuning)) != NULL)
+        return reason;
     if ((reason = type_refusal(a, a->k_type, &a->k_quant, a->head_dim)) != NULL ||
         (reason = type_refusal(a, a->v_type, &a->v_quant, a->head_dim_v)) != NULL)
         return reason;

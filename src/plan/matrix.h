@@ -15,4 +15,11 @@ uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attentio
 /* Whether every tile lies within one page: pages are whole tiles, and all splits begin at a multiple of a tile. */
 bool clfd_matrix_has_page_tiles(const clfd_attention *attention);
 
+/* Whether weights of P V are rounded to one element of f16: over a shared sequence, where products bound the time. On an
+ * H200 the second ones were a fifth of it. The other weights are two elements, as exact as fp32. */
+bool clfd_matrix_rounds_weights(const clfd_attention *attention, const clfd_tuning *tuning);
+
+/* Sequences that the balanced schedule's list has room for: SCHEDULE_BATCH of cl/decode_matrix.cl. */
+uint32_t clfd_matrix_balanced_batch(const clfd_tuning *tuning);
+
 #endif

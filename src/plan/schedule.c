@@ -130,8 +130,8 @@ static bool merges_itself(const clfd_caps *caps, const clfd_attention *attention
 {
     const uint64_t blocks = (uint64_t)(attention->shared_kv ? 1 : attention->max_batch) * attention->num_kv_heads;
 
-    return caps->fused_merge && tuning->family == CLFD_FAMILY_MATRIX && tuning->exchange == CLFD_EXCHANGE_PTX &&
-           s->split_tokens == 0 && s->num_splits <= MAX_FUSED_SPLITS &&
+    return caps->fused_merge && tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0 &&
+           tuning->exchange == CLFD_EXCHANGE_PTX && s->split_tokens == 0 && s->num_splits <= MAX_FUSED_SPLITS &&
            blocks * s->passes * (tuning->work_group / 32) * COUNTERS <= CLFD_CONTROL_BYTES / sizeof(int32_t);
 }
 
@@ -146,24 +146,26 @@ static uint32_t count_shares(uint64_t places, uint64_t blocks)
                : (uint32_t)max_u64(EVEN_SHARES * places / blocks, 1);
 }
 
-/* Work-groups per compute unit of the balanced schedule. Matrix rings have fewer slots there, beside the list: twice as
+/* Work-groups per compute unit of the balanced schedule. Rings of warps have fewer slots there, beside the list: twice as
  * many work-groups keep as much on its way. */
 static uint32_t balanced_groups(const clfd_tuning *tuning)
 {
-    return tuning->groups_per_unit * (tuning->family == CLFD_FAMILY_MATRIX ? 2 : 1);
+    return tuning->groups_per_unit * (tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0 ? 2 : 1);
 }
 
-/* Slots of the rings: where several work-groups of the matrix family live on a compute unit, each needs fewer. */
+/* Slots of the rings: where several work-groups of the matrix family live on a compute unit, each needs fewer, unless its
+ * warps share tiles. */
 static void choose_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                          uint64_t groups, clfd_schedule *s)
 {
-    const bool crowded = groups > (uint64_t)caps->compute_units * tuning->groups_per_unit;
+    const bool crowded = tuning->parts == 0 && groups > (uint64_t)caps->compute_units * tuning->groups_per_unit;
 
     if (tuning->family != CLFD_FAMILY_MATRIX)
         return;
     s->slots =
         clfd_matrix_slots(caps, attention, tuning, crowded ? max_u32(tuning->slots - 1, 2) : tuning->slots, false);
-    s->balanced_slots = clfd_matrix_slots(caps, attention, tuning, max_u32(tuning->slots - 1, 2), true);
+    s->balanced_slots = clfd_matrix_slots(caps, attention, tuning,
+                                          tuning->parts == 0 ? max_u32(tuning->slots - 1, 2) : tuning->slots, true);
 }
 
 /* AUTO, several sequences: calls whose lengths the host does not know share all tiles among the work-groups. Each of them
@@ -175,7 +177,8 @@ static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *atten
     const uint64_t tiles = attention->max_batch * ceil_div(attention->max_kv_len, tuning->split_tile);
 
     if (attention->split_policy != CLFD_SPLIT_AUTO || attention->shared_kv || attention->max_batch < 2 ||
-        attention->max_batch > MAX_BALANCED_BATCH)
+        attention->max_batch >
+            (tuning->family == CLFD_FAMILY_MATRIX ? clfd_matrix_balanced_batch(tuning) : MAX_BALANCED_BATCH))
         return 0;
     s->min_tiles = max_u32(tuning->min_split / tuning->split_tile, 1);
     s->num_shares = (uint32_t)min_u64(count_shares((uint64_t)caps->compute_units * balanced_groups(tuning), blocks),

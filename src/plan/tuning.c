@@ -26,6 +26,7 @@ static const struct shipped_row {
 } table[] = {
 #include "plan/tuning_table.inc"
 };
+#define MANY_ROWS 32u /* two passes of warps that have tiles of their own were as fast on an H200 */
 #define NUM_SHIPPED (sizeof table / sizeof table[0])
 _Static_assert(NUM_SHIPPED <= CLFD_MAX_CANDIDATES, "a device may run every row of the table");
 
@@ -117,10 +118,20 @@ static const char *refusal(const clfd_caps *caps, const clfd_attention *attentio
     return NULL;
 }
 
+/* Whether warps share tiles best: those that have tiles of their own hold 16 rows of 256 dims at most. */
+static bool has_many_rows(const clfd_attention *attention)
+{
+    const uint64_t rows = (uint64_t)attention->num_q_heads / attention->num_kv_heads * attention->q_len;
+
+    return attention->shared_kv || rows > (attention->head_dim > 256 ? 8 : MANY_ROWS);
+}
+
 static bool row_serves(const struct shipped_row *row, const clfd_attention *attention, uint32_t rows)
 {
     const uint32_t types = 1u << attention->k_type | 1u << attention->v_type;
 
+    if (row->tuning.family == CLFD_FAMILY_MATRIX && row->tuning.parts > 0 && !has_many_rows(attention))
+        return false;
     return (types & ~row->types) == 0 && attention->head_dim <= row->max_head_dim &&
            attention->head_dim_v <= row->max_head_dim && rows <= row->max_rows;
 }
@@ -141,7 +152,7 @@ static clfd_tuning fit_row(const clfd_caps *caps, const clfd_attention *attentio
         row.tile = 1;
     if (!caps->prefetch || row.tile == 1)
         row.prefetch = 0;
-    while (row.parts > block_rows(attention))
+    while (row.family == CLFD_FAMILY_LANES && row.parts > block_rows(attention))
         row.parts /= 2;
     return row;
 }

@@ -23,11 +23,13 @@ typedef enum clfd_exchange {
 typedef struct clfd_tuning {
     clfd_family family;
     uint32_t work_group;      /* wg: work-items per work-group; a power of two, of the matrix family a multiple of 32 */
-    uint32_t rows;            /* rows: query rows per block at most, 1..8, of the matrix family 1..16 */
+    uint32_t rows;            /* rows: query rows per block at most, 1..8, of the matrix family 1..256 */
     uint32_t lanes;           /* lanes: work-items per KV row; a power of two (lanes family) */
     uint32_t unroll;          /* unroll: keys per lane group and step; a power of two (lanes family) */
     uint32_t ahead;           /* ahead: 1: loads are a step ahead of their use; 2: half a step (lanes family) */
-    uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family) */
+    uint32_t parts;           /* parts: sets of lane groups that share a block's rows; a power of two (lanes family).
+                               * 0: warps have tiles of their own, and all rows, 16 at most; 1, 2, 4: warps share tiles,
+                               * and so many share the dims of rows of their own (matrix family) */
     uint32_t slots;           /* slots: of a warp's ring, each of 16 keys or values (matrix family) */
     uint32_t width;           /* width: floats per vector, 8 or 16 (vector family) */
     uint32_t tile;            /* tile: keys per tile (vector family) */

@@ -30,7 +30,9 @@ extern const char *const clfd_scope_names[CLFD_NUM_SCOPES];
 typedef struct clfd_tuning_class {
     clfd_type k_type, v_type;
     uint32_t head_dim, head_dim_v;
-    uint32_t ratio; /* 1, 2, 4 or 8: up to so many query rows share a KV head, and more than half as many; 16: over 8 */
+    /* 1, 2, 4 ... 32: up to so many query rows share a KV head, and more than half as many; 64: over 32, or those of a
+     * batch that shares a sequence. */
+    uint32_t ratio;
 } clfd_tuning_class;
 
 typedef struct clfd_file_row {

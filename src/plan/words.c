@@ -41,13 +41,14 @@ static const struct field {
     FIELD("unroll", unroll, 1, 8, true, 1u << LANES),
     FIELD("ahead", ahead, 0, 2, false, 1u << LANES),
     FIELD("parts", parts, 1, 8, true, 1u << LANES),
+    FIELD("parts", parts, 0, 4, true, 1u << MATRIX),
     FIELD("width", width, 8, 16, true, 1u << VECTOR),
     FIELD("tile", tile, 1, 256, true, 1u << VECTOR),
     FIELD("prefetch", prefetch, 0, 64, false, 1u << VECTOR),
     FIELD("heads", heads, 1, 64, false, 1u << VECTOR),
     FIELD("slots", slots, 2, 8, false, 1u << MATRIX),
     FIELD("rows", rows, 1, 8, false, 1u << VECTOR | 1u << LANES),
-    FIELD("rows", rows, 1, 16, false, 1u << MATRIX),
+    FIELD("rows", rows, 1, 256, false, 1u << MATRIX),
     FIELD("groups", groups_per_unit, 1, 64, false, EVERY),
     FIELD("min_split", min_split, 1, 1u << 20, false, EVERY),
     FIELD("split_tile", split_tile, 1, 1u << 20, true, EVERY),
@@ -141,13 +142,12 @@ static bool find_name(const char *const *names, size_t count, const char *value,
 /* The family that alone has a key, or -1. */
 static int64_t family_of_key(const char *key)
 {
+    unsigned families = 0;
+
     for (size_t i = 0; i < NUM_FIELDS; i++)
         if (strcmp(fields[i].name, key) == 0)
-            return fields[i].families == 1u << LANES    ? LANES
-                   : fields[i].families == 1u << MATRIX ? MATRIX
-                   : fields[i].families == 1u << VECTOR ? VECTOR
-                                                        : -1;
-    return -1;
+            families |= fields[i].families;
+    return families == 1u << LANES ? LANES : families == 1u << MATRIX ? MATRIX : families == 1u << VECTOR ? VECTOR : -1;
 }
 
 clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd_logger *logger)

@@ -73,7 +73,10 @@ static compare_tolerance out_tolerance(const attention_call *call)
                                                 [CLFD_TYPE_F16] = TOLERANCE_OUT_F16,
                                                 [CLFD_TYPE_BF16] = TOLERANCE_OUT_BF16};
 
-    return call->problem.hot ? TOLERANCE_OUT_HOT : by_type[call->complete.out_type];
+    if (call->problem.hot)
+        return TOLERANCE_OUT_HOT;
+    return strstr(clfd_plan_describe(call->plan), " f16_weights") != NULL ? TOLERANCE_OUT_WEIGHTS
+                                                                          : by_type[call->complete.out_type];
 }
 
 void attention_expect(const attention_call *call, const double *out, const double *lse)

@@ -6,11 +6,17 @@ static const struct tolerance_row {
     const char *name;
     double absolute, relative;
 } tolerances[NUM_TOLERANCES] = {
-    [TOLERANCE_EXACT] = {"exact", 0.0, 0.0},           [TOLERANCE_DOUBLE] = {"double", 1e-13, 1e-13},
-    [TOLERANCE_STATE] = {"state", 1e-6, 1e-6},         [TOLERANCE_PRINTED3] = {"printed3", 5.01e-4, 0.0},
-    [TOLERANCE_PRINTED4] = {"printed4", 5.01e-5, 0.0}, [TOLERANCE_OUT_F32] = {"out f32", 1e-4, 0.0},
-    [TOLERANCE_OUT_F16] = {"out f16", 1e-4, 0x1p-10},  [TOLERANCE_OUT_BF16] = {"out bf16", 1e-4, 0x1p-7},
-    [TOLERANCE_OUT_HOT] = {"out hot", 2e-3, 0.0},      [TOLERANCE_LSE] = {"lse", 1e-4, 1e-6},
+    [TOLERANCE_EXACT] = {"exact", 0.0, 0.0},
+    [TOLERANCE_DOUBLE] = {"double", 1e-13, 1e-13},
+    [TOLERANCE_STATE] = {"state", 1e-6, 1e-6},
+    [TOLERANCE_PRINTED3] = {"printed3", 5.01e-4, 0.0},
+    [TOLERANCE_PRINTED4] = {"printed4", 5.01e-5, 0.0},
+    [TOLERANCE_OUT_F32] = {"out f32", 1e-4, 0.0},
+    [TOLERANCE_OUT_F16] = {"out f16", 1e-4, 0x1p-10},
+    [TOLERANCE_OUT_BF16] = {"out bf16", 1e-4, 0x1p-7},
+    [TOLERANCE_OUT_WEIGHTS] = {"out f16 weights", 1e-3, 0x1p-7},
+    [TOLERANCE_OUT_HOT] = {"out hot", 2e-3, 0.0},
+    [TOLERANCE_LSE] = {"lse", 1e-4, 1e-6},
 };
 
 static bool row_matches(double actual, double expected, const struct tolerance_row *row)

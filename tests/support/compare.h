@@ -18,8 +18,9 @@ typedef enum compare_tolerance {
     TOLERANCE_OUT_F32,  /* out of a kernel against the reference, by its type */
     TOLERANCE_OUT_F16,
     TOLERANCE_OUT_BF16,
-    TOLERANCE_OUT_HOT, /* the same where scores reach the hundreds */
-    TOLERANCE_LSE,     /* lse of a kernel against the reference */
+    TOLERANCE_OUT_WEIGHTS, /* the same where weights are rounded to f16 */
+    TOLERANCE_OUT_HOT,     /* the same where scores reach the hundreds */
+    TOLERANCE_LSE,         /* lse of a kernel against the reference */
     NUM_TOLERANCES
 } compare_tolerance;
 
