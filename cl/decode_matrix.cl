@@ -117,7 +117,6 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     at.ring = rings + at.warp * WARP_BYTES;
 #endif
     at.base = matrix_address(at.ring);
-    at.policy = matrix_policy(MATRIX_ONCE);
 #if !CLFD_PTX
     at.exchange = exchange;
 #endif

@@ -15,7 +15,6 @@ MATRIX_INLINE void matrix_sync(void) { barrier(CLK_LOCAL_MEM_FENCE); }
 MATRIX_INLINE void matrix_commit(void) {}
 #define matrix_wait(count)
 
-MATRIX_INLINE ulong matrix_policy(bool once) { return 0; }
 #define MATRIX_COPY(bytes)                                                                                             \
     MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \

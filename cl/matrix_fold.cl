@@ -241,7 +241,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         const bool merges = DECODE_FUSED && level >= MATRIX_BLOCKS;
         const int begin = merges ? 0 : level * 8, end = merges ? DECODE_ROWS : min(DECODE_ROWS, begin + 8);
         if (!merges) {
-            if (CLFD_PTX && MATRIX_BLOCKS > 1 && level > 0)
+            if (CLFD_PTX && level > 0 && MATRIX_BLOCKS > 1)
                 matrix_put_states(at, rings, stream, MATRIX_BLOCKS - 1);
             else
                 matrix_put_states(at, rings, stream, CLFD_PTX ? 0 : level);

@@ -29,24 +29,12 @@ MATRIX_INLINE int matrix_opaque(int value)
 /* Lets the lanes of a warp see what each of them wrote to local memory. */
 MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
-/* What the second-level cache does with what is copied: what nobody reads again goes first, so that code, arguments and
- * partial states stay. PTX ISA, "createpolicy". */
-MATRIX_INLINE ulong matrix_policy(bool once)
-{
-    ulong policy;
-    if (once)
-        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    else
-        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
 /* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. */
 #define MATRIX_COPY(cache, bytes)                                                                                      \
     MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \
-        asm volatile("cp.async." cache ".shared.global.L2::cache_hint [%0], [%1], " #bytes ", %2, %3;" ::"r"(to),      \
-                     "l"(from), "r"(there ? bytes : 0), "l"(at->policy)                                                \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(to), "l"(from),              \
+                     "r"(there ? bytes : 0)                                                                            \
                      : "memory");                                                                                      \
     }
 MATRIX_COPY("ca", 4)

@@ -41,8 +41,7 @@ typedef struct matrix_place {
 #if !CLFD_PTX
     __local uint *exchange; /* MATRIX_EXCHANGE_WORDS of the work-group */
 #endif
-    uint base;    /* the ring's address as PTX has it */
-    ulong policy; /* of copies: matrix_policy */
+    uint base; /* the ring's address as PTX has it */
     int warp, lane, row, pair;
     int first_row; /* of the warp's rows, in the block */
     int part;      /* of the dims, which the warps of a set share */

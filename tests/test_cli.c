@@ -572,7 +572,8 @@ START_TEST(verify_fails_on_a_wrong_kernel_and_prints_the_command_that_repeats_it
 {
     char environment[LINE_BYTES], line[LINE_BYTES], *command, *end;
 
-    snprintf(line, sizeof line, "cp %s/*.cl %s/*.h %s/ && sed -i 's/m + log(l);/m + log(l) + 0.001f;/' %s/state.cl",
+    snprintf(line, sizeof line,
+             "cp %s/*.cl %s/*.h %s/ && sed -i 's/m + state_log(l);/m + state_log(l) + 0.001f;/' %s/state.cl",
              TEST_KERNEL_DIR, TEST_KERNEL_DIR, folder, folder);
     ck_assert_int_eq(system(line), 0);
     snprintf(environment, sizeof environment, "CLFD_KERNEL_DIR=%s", folder);
@@ -711,7 +712,7 @@ START_TEST(tune_takes_no_row_that_computes_wrong_results)
 {
     static const char *const faults[] = {
         "s/    float8 sum = 0.0f;/    if (HEAD_DIM > 0) return; &/' %s/decode_vector.cl",
-        "s/m + log(l);/m + log(l) + 0.001f;/' %s/state.cl"};
+        "s/m + state_log(l);/m + state_log(l) + 0.001f;/' %s/state.cl"};
     char environment[LINE_BYTES], line[LINE_BYTES], edit[256];
     cJSON *whole;
 
