@@ -84,6 +84,8 @@ typedef struct decode_args {
     clfd_arg_int window;
     clfd_arg_int num_shares; /* balanced: shares that the tiles are cut into */
     clfd_arg_int min_tiles;  /* balanced: tiles of a share at least */
+    clfd_arg_int items;      /* DECODE_LOOPS: passes, splits, heads and sequences in all */
+    clfd_arg_int padding;
     clfd_arg_float scale, softcap;
     clfd_arg_long q_offset, q_batch, q_token, q_head;
     clfd_arg_long out_offset, out_batch, out_token, out_head;

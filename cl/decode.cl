@@ -19,6 +19,7 @@
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
  *   DECODE_FUSED          1: the work-groups of a sequence merge its splits themselves: no merge follows
+ *   DECODE_LOOPS          1: there may be fewer work-groups than items, which they then take in turn
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks
  *   CACHE_ROWS            1: the cache row of a sequence comes from cache_rows
@@ -58,6 +59,9 @@
 #endif
 #ifndef DECODE_BALANCED
 #define DECODE_BALANCED 0
+#endif
+#ifndef DECODE_LOOPS
+#define DECODE_LOOPS 0
 #endif
 #ifndef DECODE_SINKS
 #define DECODE_SINKS 0
@@ -234,23 +238,31 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
 #include "schedule.cl"
 #define DECODE_EACH_ITEM(args, in, work, item, workspace) while (decode_take(args, in, work, item, workspace))
 #else
+#if DECODE_LOOPS
+#define DECODE_EACH_ITEM(args, in, work, item, workspace)                                                              \
+    for (; (work)->index < (uint)(args)->items; (work)->index += (uint)get_num_groups(0))                              \
+        if (decode_take(args, in, work, item, workspace))
+#else
 /* No loop, so that no compiler keeps registers for a second turn. */
 #define DECODE_EACH_ITEM(args, in, work, item, workspace) if (decode_take(args, in, work, item, workspace))
+#endif
 
-/* One item a work-group; passes vary fastest, so that those that share tokens run together and share the cache. */
+/* One item a work-group, or DECODE_LOOPS: every n-th; passes vary fastest, so that those that share tokens run together
+ * and share the cache. */
 typedef struct decode_work {
-    int unused;
+    uint index;
 } decode_work;
 
 static inline void decode_start(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work)
 {
+    work->index = (uint)get_group_id(0);
 }
 
-/* The item of this work-group; false where there is none. */
+/* The item of this index; false where there is none. */
 static inline bool decode_take(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work,
                                decode_item *item, __global float *workspace)
 {
-    const int index = (int)get_group_id(0), splits = divide(index, args->by_passes);
+    const int index = (int)work->index, splits = divide(index, args->by_passes);
     const int heads = divide(splits, args->by_splits), pass = index - splits * args->passes;
 
     item->slot = splits - heads * args->split.grid_splits;

@@ -318,7 +318,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         if (merges && target.direct)
             return;
 #endif
-        if (DECODE_BALANCED || (level + 1 < levels && !merges))
+        if (!merges && (DECODE_BALANCED || DECODE_LOOPS || level + 1 < levels))
             barrier(CLK_LOCAL_MEM_FENCE); /* before rings are written to again */
     }
 }

@@ -321,6 +321,21 @@ static clfd_attention problem_of(uint32_t batch, uint32_t q_heads, uint32_t kv_h
     return a;
 }
 
+/* Of the matrix family no more work-groups begin than live on the device together; others have one for each item. */
+START_TEST(a_grid_of_the_matrix_family_is_bounded)
+{
+    const clfd_attention few = problem_of(32, 64, 8, 8192), many = problem_of(64, 8, 8, 4096);
+    clfd_tuning row = matrix_row;
+
+    ck_assert_uint_eq(made(&matrix_gpu, &few, &row).max_groups, 0);
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 2 * matrix_gpu.compute_units);
+    row.groups_per_unit = 3;
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 3 * matrix_gpu.compute_units);
+    row.family = CLFD_FAMILY_LANES;
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 0);
+}
+END_TEST
+
 /* Each was within 4% of the best of COUNT 1, 2, 4 ... 128 on an H200 (2026-11-30). */
 START_TEST(auto_gives_common_problems_the_splits_that_were_fastest)
 {
@@ -685,6 +700,7 @@ int main(void)
         sixty_four_tiles_in_twelve_splits_are_five_or_six_each,
         cuts_of_the_longest_sequence_stay_in_range,
         auto_gives_each_compute_unit_its_groups_and_no_short_split,
+        a_grid_of_the_matrix_family_is_bounded,
         auto_gives_common_problems_the_splits_that_were_fastest,
         splits_merge_in_their_kernel_where_counters_suffice,
         auto_counts_passes_as_work,

@@ -153,6 +153,15 @@ static uint32_t balanced_groups(const clfd_tuning *tuning)
     return tuning->groups_per_unit * (tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0 ? 2 : 1);
 }
 
+/* Work-groups of the grid at most; 0 for one per item. More of the matrix family than live on the device together would begin
+ * as others end, and a last few alone: instead twice as many as compute units, or as AUTO aims at, go through all items. */
+static uint32_t max_groups(const clfd_caps *caps, const clfd_tuning *tuning, uint64_t groups)
+{
+    const uint64_t places = (uint64_t)caps->compute_units * max_u32(tuning->groups_per_unit, 2);
+
+    return tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0 && groups > places ? (uint32_t)places : 0;
+}
+
 /* Slots of the rings: where several work-groups of the matrix family live on a compute unit, each needs fewer, unless its
  * warps share tiles. */
 static void choose_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
@@ -220,6 +229,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         return clfd_fail(logger, CLFD_ERROR_OVERFLOW,
                          "%llu blocks of rows times %u splits; a grid has at most %llu work-groups",
                          (unsigned long long)items, s.grid_splits, (unsigned long long)MAX_GROUPS);
+    s.max_groups = max_groups(caps, tuning, items * s.grid_splits);
     choose_slots(caps, attention, tuning, items * s.grid_splits, &s);
     s.workspace_bytes = CLFD_CONTROL_BYTES;
     if (s.grid_splits > 1)

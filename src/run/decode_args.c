@@ -80,6 +80,7 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.rows = (cl_int)(a->q_len * s->ratio * (a->shared_kv ? b->batch : 1));
     args.passes = (cl_int)clfd_schedule_passes(s, a, b->batch);
     args.head_groups = (cl_int)(a->num_kv_heads / s->heads);
+    args.items = args.sequences * args.head_groups * args.passes * (cl_int)call->grid_splits;
     args.by_passes = clfd_make_divisor((uint32_t)args.passes);
     args.by_splits = clfd_make_divisor(call->grid_splits);
     args.by_head_groups = clfd_make_divisor((uint32_t)args.head_groups);

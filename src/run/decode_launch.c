@@ -35,7 +35,7 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
     cl_mem mems[NUM_BUFFERS];
     clfd_argument arguments[NUM_BUFFERS + 1];
     const decode_args args = clfd_make_decode_args(plan, call);
-    const uint64_t blocks = (uint64_t)(a->num_kv_heads / plan->schedule.heads) * (uint64_t)args.passes;
+    const uint64_t most = plan->schedule.max_groups;
 
     for (int i = 0; i < NUM_BUFFERS; i++) {
         mems[i] = clfd_buffer_mem(buffers[i]);
@@ -43,8 +43,9 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
     }
     arguments[ARGS] = (clfd_argument){sizeof args, &args};
     return clfd_kernel_launch(kernel, queue, arguments, NUM_BUFFERS + 1,
-                              call->balanced ? plan->schedule.num_groups
-                                             : (uint64_t)args.sequences * blocks * call->grid_splits,
+                              call->balanced                            ? plan->schedule.num_groups
+                              : most > 0 && most < (uint64_t)args.items ? most
+                                                                        : (uint64_t)args.items,
                               num_wait, wait, event, &plan->context->logger);
 }
 
