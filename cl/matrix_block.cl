@@ -1,9 +1,9 @@
 /* matrix_block.cl - many query rows: the warps of a work-group share each tile of K and V, which so is read once for all
  * rows of the block.
  *
- * A set of warps has rows of its own, 16 or a multiple, and goes through all tiles of the item, so that no states meet at the end. Where
- * the dims of a row are more than a warp has registers for, the MATRIX_PARTS warps of a set divide them: of K, and then
- * they add up their scores in local memory, and of o. Every step belongs to one of them in turn.
+ * A set of warps has rows of its own, 16 or a multiple, and goes through all tiles of the item, so that no states meet at
+ * the end. Where the dims of a row are more than a warp has registers for, the MATRIX_PARTS warps of a set divide them: of
+ * K, and then they add up their scores in local memory, and of o. Every step belongs to one of them in turn.
  *
  * Tiles come in stages of STAGE_TILES, through a ring that the whole work-group fills and waits for: matrix_stages.cl.
  *
