@@ -271,7 +271,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
                 break;
             const decode_row row = decode_find_row(args, item, min(r, end - 1));
             const __local float *states = matrix_fold_o(rings, 0, min(r, end - 1) - begin);
-            int count = MATRIX_WARPS, stride = WARP_BYTES / 4;
+            int count = MATRIX_WARPS, chunk = MATRIX_WARPS, stride = WARP_BYTES / 4;
             matrix_fold fold;
             fold.log2 = merges ? STATE_LOG2E : 1.0f;
 #if DECODE_FUSED
@@ -279,6 +279,7 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
             if (merges) {
                 states = (const __local float *)(at->ring + MERGE_PLACE(at));
                 count = set.count;
+                chunk = MERGE_CHUNK;
                 stride = HEAD_DIM_V;
                 matrix_load_state(args, at, &set, slot, workspace, &fold);
             } else
@@ -292,8 +293,8 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
                 fold.unit = holds ? state.z : 0.0f;
             }
 #pragma unroll 1
-            for (int first = 0; first < count; first += MERGE_CHUNK) {
-                const int num = min(count - first, MERGE_CHUNK);
+            for (int first = 0; first < count; first += chunk) {
+                const int num = min(count - first, chunk);
 #if DECODE_FUSED
                 if (merges)
                     matrix_copy_states(args, at, slot + first * set.step, num, set.step, workspace);

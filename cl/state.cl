@@ -82,14 +82,15 @@ static inline float state_weight(float e, float max) { return state_weight_in(e,
  * and a merge of one then round alike. */
 static inline float state_natural(float m) { return fma(m, STATE_LN2, 0.0f); }
 
-/* The natural logarithm. PTX's of a number near 1 is good to 2^-22; the exponent is added afterwards. */
+/* The natural logarithm. PTX's of a number near 1 is good to 2^-22; the exponent is added afterwards. Not where a merge takes
+ * the logarithm, whose program has no PTX: a direct write and a merge of one give the same bits. */
 static inline float state_log(float x)
 {
-#if CLFD_PTX
+#if CLFD_PTX && !STATE_MLO
     const int exponent = (as_int(x) - 0x3f400000) >> 23; /* x is 2^exponent times [0.75, 1.5) */
     float y;
     asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(as_float(as_int(x) - (exponent << 23))));
-    return x < INFINITY ? ((float)exponent + y) * STATE_LN2 : x;
+    return x < INFINITY ? fma((float)exponent + y, STATE_LN2, 0.0f) : x; /* never part of a later sum: state_natural */
 #else
     return log(x);
 #endif

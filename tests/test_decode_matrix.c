@@ -22,6 +22,18 @@ START_TEST(two_blocks_of_rows_match_the_reference)
 }
 END_TEST
 
+/* More warps than a merge takes states at once, and more rows than warps. */
+START_TEST(ten_warps_fold_into_rows_that_match_the_reference)
+{
+    static const decode_family ten_warps = {.tuning = "family=decode_matrix wg=320 split_tile=256", .ratio = 12};
+    attention_problem p = decode_case(&ten_warps);
+
+    p.attention.split_policy = CLFD_SPLIT_COUNT;
+    p.attention.split_size = 1;
+    attention_verify(&p);
+}
+END_TEST
+
 /* Pages smaller than a tile, as long as one, and as long as several; their order changes no bit. */
 START_TEST(pages_match_the_reference)
 {
@@ -65,6 +77,7 @@ int main(void)
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
         two_blocks_of_rows_match_the_reference,
+        ten_warps_fold_into_rows_that_match_the_reference,
         pages_match_the_reference,
         poison_of_hidden_keys_changes_no_bit,
         windows_of_far_positions_see_nothing,

@@ -112,6 +112,10 @@ START_TEST(slots_are_as_many_as_local_memory_holds)
     ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 3, true), 2);
     ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 8, false), 3);
     ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &four_warps, 2, false), 2);
+    clfd_tuning six_warps = four_warps;
+    six_warps.work_group = 192; /* two slots each are all that there is: none beside a list */
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &six_warps, 3, false), 2);
+    ck_assert_uint_eq(clfd_matrix_slots(&device, &a, &six_warps, 3, true), 0);
 }
 END_TEST
 

@@ -84,9 +84,9 @@ static uint64_t local_bytes(const clfd_attention *attention, const clfd_tuning *
 uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                            uint32_t slots, bool balanced)
 {
-    while (slots > MIN_SLOTS && local_bytes(attention, tuning, slots, balanced) > caps->local_mem_bytes)
+    while (slots >= MIN_SLOTS && local_bytes(attention, tuning, slots, balanced) > caps->local_mem_bytes)
         slots--;
-    return slots;
+    return slots < MIN_SLOTS ? 0 : slots;
 }
 
 bool clfd_matrix_has_page_tiles(const clfd_attention *attention)

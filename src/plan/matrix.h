@@ -7,7 +7,7 @@
 /* Why a row of decode_matrix cannot serve an attention on a device, or NULL. */
 const char *clfd_matrix_refusal(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning);
 
-/* The slots of a warp's ring, as many of `slots` as local memory has room for, but 2 at least. They change no bit.
+/* The slots of a warp's ring, as many of `slots` as local memory has room for; 0 where that is less than 2. They change no bit.
  * `balanced`: beside what the balanced schedule keeps there. */
 uint32_t clfd_matrix_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                            uint32_t slots, bool balanced);

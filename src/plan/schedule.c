@@ -187,7 +187,8 @@ static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *atten
 
     if (attention->split_policy != CLFD_SPLIT_AUTO || attention->shared_kv || attention->max_batch < 2 ||
         attention->max_batch >
-            (tuning->family == CLFD_FAMILY_MATRIX ? clfd_matrix_balanced_batch(tuning) : MAX_BALANCED_BATCH))
+            (tuning->family == CLFD_FAMILY_MATRIX ? clfd_matrix_balanced_batch(tuning) : MAX_BALANCED_BATCH) ||
+        (tuning->family == CLFD_FAMILY_MATRIX && s->balanced_slots == 0)) /* no room beside its list */
         return 0;
     s->min_tiles = max_u32(tuning->min_split / tuning->split_tile, 1);
     s->num_shares = (uint32_t)min_u64(count_shares((uint64_t)caps->compute_units * balanced_groups(tuning), blocks),
