@@ -250,19 +250,26 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
 /* One item a work-group, or DECODE_LOOPS: every n-th; passes vary fastest, so that those that share tokens run together
  * and share the cache. */
 typedef struct decode_work {
-    uint index;
+    uint index; /* DECODE_LOOPS, where each work-item has a decode_work of its own */
 } decode_work;
 
 static inline void decode_start(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work)
 {
+#if DECODE_LOOPS
     work->index = (uint)get_group_id(0);
+#endif
 }
 
 /* The item of this index; false where there is none. */
 static inline bool decode_take(const decode_args *args, const decode_inputs *in, DECODE_WORK_SPACE decode_work *work,
                                decode_item *item, __global float *workspace)
 {
-    const int index = (int)work->index, splits = divide(index, args->by_passes);
+#if DECODE_LOOPS
+    const int index = (int)work->index;
+#else
+    const int index = (int)get_group_id(0);
+#endif
+    const int splits = divide(index, args->by_passes);
     const int heads = divide(splits, args->by_splits), pass = index - splits * args->passes;
 
     item->slot = splits - heads * args->split.grid_splits;
