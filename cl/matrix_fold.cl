@@ -241,10 +241,16 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         const bool merges = DECODE_FUSED && level >= MATRIX_BLOCKS;
         const int begin = merges ? 0 : level * 8, end = merges ? DECODE_ROWS : min(DECODE_ROWS, begin + 8);
         if (!merges) {
-            if (CLFD_PTX && level > 0 && MATRIX_BLOCKS > 1)
-                matrix_put_states(at, rings, stream, MATRIX_BLOCKS - 1);
+#if !CLFD_PTX
+            matrix_put_states(at, rings, stream, level);
+#elif MATRIX_BLOCKS > 1 /* no index that would put registers into memory */
+            if (level > 0)
+                matrix_put_states(at, rings, stream, 1);
             else
-                matrix_put_states(at, rings, stream, CLFD_PTX ? 0 : level);
+                matrix_put_states(at, rings, stream, 0);
+#else
+            matrix_put_states(at, rings, stream, 0);
+#endif
             barrier(CLK_LOCAL_MEM_FENCE);
         }
 #if DECODE_FUSED
@@ -319,8 +325,13 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
         if (merges && target.direct)
             return;
 #endif
-        if (!merges && (DECODE_BALANCED || DECODE_LOOPS || level + 1 < levels))
-            barrier(CLK_LOCAL_MEM_FENCE); /* before rings are written to again */
+#if DECODE_BALANCED || DECODE_LOOPS
+        const bool written_again = !merges; /* the rings, by the next item */
+#else
+        const bool written_again = !merges && level + 1 < levels;
+#endif
+        if (written_again)
+            barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
