@@ -9,17 +9,7 @@ START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(
 END_TEST
 
 /* Two blocks of eight rows, the second not full; masks that differ from row to row. */
-START_TEST(two_blocks_of_rows_match_the_reference)
-{
-    attention_problem p = decode_case(&matrix);
-
-    p.attention.q_len = 5;
-    p.attention.causal = 1;
-    attention_verify(&p);
-    p.attention.split_policy = CLFD_SPLIT_COUNT;
-    p.attention.split_size = 3;
-    attention_verify(&p);
-}
+START_TEST(two_blocks_of_rows_match_the_reference) { verify_masked_queries(&matrix, 5); }
 END_TEST
 
 /* More warps than a merge takes states at once, and more rows than warps. */
@@ -34,18 +24,7 @@ START_TEST(ten_warps_fold_into_rows_that_match_the_reference)
 }
 END_TEST
 
-/* Pages smaller than a tile, as long as one, and as long as several; their order changes no bit. */
-START_TEST(pages_match_the_reference)
-{
-    static const uint32_t sizes[] = {1, 16, 48};
-
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        attention_problem p = decode_case(&matrix);
-        p.attention.paging = CLFD_PAGING_TABLE;
-        p.attention.page_size = sizes[i];
-        attention_verify(&p);
-    }
-}
+START_TEST(pages_match_the_reference) { verify_pages(&matrix); }
 END_TEST
 
 /* A visible NaN or infinity of V belongs to its row and dim; a hidden one to none. */

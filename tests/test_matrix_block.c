@@ -16,31 +16,10 @@ START_TEST(lengths_of_divided_rows_match_the_reference) { verify_lengths(&parts)
 END_TEST
 
 /* Rows of two sets, the second not full, and of a second pass; masks that differ from row to row. */
-START_TEST(blocks_of_rows_match_the_reference)
-{
-    attention_problem p = decode_case(&sets);
-
-    p.attention.q_len = 4;
-    p.attention.causal = 1;
-    attention_verify(&p);
-    p.attention.split_policy = CLFD_SPLIT_COUNT;
-    p.attention.split_size = 3;
-    attention_verify(&p);
-}
+START_TEST(blocks_of_rows_match_the_reference) { verify_masked_queries(&sets, 4); }
 END_TEST
 
-/* Pages smaller than a tile, and as long as several; their order changes no bit. */
-START_TEST(pages_match_the_reference)
-{
-    static const uint32_t sizes[] = {1, 16, 64};
-
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        attention_problem p = decode_case(&sets);
-        p.attention.paging = CLFD_PAGING_TABLE;
-        p.attention.page_size = sizes[i];
-        attention_verify(&p);
-    }
-}
+START_TEST(pages_match_the_reference) { verify_pages(&sets); }
 END_TEST
 
 /* A visible NaN or infinity of V belongs to its row and dim; a hidden one to none. */

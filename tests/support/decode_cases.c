@@ -159,6 +159,18 @@ void verify_unaligned(const decode_family *family)
     }
 }
 
+void verify_pages(const decode_family *family)
+{
+    static const uint32_t sizes[] = {1, 16, 48, 64};
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        attention_problem p = decode_case(family);
+        p.attention.paging = CLFD_PAGING_TABLE;
+        p.attention.page_size = sizes[i];
+        attention_verify(&p);
+    }
+}
+
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 void verify_kv_heads(const decode_family *family)
@@ -191,6 +203,18 @@ void verify_queries(const decode_family *family)
             p.seed = i;
             attention_verify(&p);
         }
+}
+
+void verify_masked_queries(const decode_family *family, uint32_t q_len)
+{
+    attention_problem p = decode_case(family);
+
+    p.attention.q_len = q_len;
+    p.attention.causal = 1;
+    attention_verify(&p);
+    p.attention.split_policy = CLFD_SPLIT_COUNT;
+    p.attention.split_size = 3;
+    attention_verify(&p);
 }
 
 void verify_row_blocks(const decode_family *family)

@@ -29,11 +29,17 @@ void verify_bounds(const decode_family *family);
 void verify_layouts(const decode_family *family);
 void verify_unaligned(const decode_family *family);
 
+/* Pages of one token, as long as a tile of 16, and as long as several; their order changes no bit. */
+void verify_pages(const decode_family *family);
+
 /* Numbers of KV heads that do and do not divide into those that take turns in one item. */
 void verify_kv_heads(const decode_family *family);
 
 /* q_len 1..16, with and without causal, down to sequences shorter than q_len. */
 void verify_queries(const decode_family *family);
+
+/* Queries whose rows of a block see different keys, in splits of 32 tokens and in three. */
+void verify_masked_queries(const decode_family *family, uint32_t q_len);
 
 /* head_dim and head_dim_v, V of its own and V from K. */
 void verify_dims(const decode_family *family);
