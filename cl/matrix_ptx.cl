@@ -29,12 +29,30 @@ MATRIX_INLINE int matrix_opaque(int value)
 /* Lets the lanes of a warp see what each of them wrote to local memory. */
 MATRIX_INLINE void matrix_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
-/* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. */
+/* What the second-level cache puts out first. PTX ISA, "createpolicy". */
+MATRIX_INLINE ulong matrix_first_out(void)
+{
+    ulong policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. What is copied `once` and then not read again is the
+ * first to leave the cache, so that the kernel's own code, its arguments and partial states stay there.
+ * Of copies with a policy `to` must be no sum of something that all lanes have: ptxas 13.0 gives that and the policy one
+ * register, and the instruction is refused. */
 #define MATRIX_COPY(cache, bytes)                                                                                      \
     MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \
         asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(to), "l"(from),              \
                      "r"(there ? bytes : 0)                                                                            \
+                     : "memory");                                                                                      \
+    }                                                                                                                  \
+    MATRIX_INLINE void matrix_copy_once_if##bytes(const matrix_place *at, uint to, const __global uchar *from,         \
+                                                  bool there)                                                          \
+    {                                                                                                                  \
+        asm volatile("cp.async." cache ".shared.global.L2::cache_hint [%0], [%1], " #bytes ", %2, %3;" ::"r"(to),      \
+                     "l"(from), "r"(there ? bytes : 0), "l"(matrix_first_out())                                        \
                      : "memory");                                                                                      \
     }
 MATRIX_COPY("ca", 4)

@@ -39,7 +39,7 @@ typedef struct matrix_ring {
     kv_cache cache;
     int end, left;  /* the tile to fill: tokens from its first to the item's end; none where not above 0 */
     int stride;     /* tokens from tile to tile of a warp */
-    uint fill, use; /* the slots to fill and to use next */
+    uint fill, use; /* the address of the slot to fill next; where in the ring the one to use next lies */
     matrix_scale_rows scales;
 #if KV_PAGED
     kv_place here, next;     /* of token lane % 16 of the tile to fill, and of the one after it; MATRIX_PAGE_TILES: of
@@ -55,6 +55,13 @@ typedef struct matrix_ring {
 MATRIX_INLINE uint matrix_next_slot(uint slot)
 {
     return slot + SLOT_BYTES == MATRIX_SLOTS * SLOT_BYTES ? 0 : slot + SLOT_BYTES;
+}
+
+/* Goes on to the slot to fill after this one. */
+MATRIX_INLINE void matrix_next_fill(const matrix_place *at, matrix_ring *ring)
+{
+    const uint next = ring->fill + SLOT_BYTES;
+    ring->fill = next == at->base + MATRIX_SLOTS * SLOT_BYTES ? at->base : next;
 }
 
 /* Where piece `piece` of row `row` lies in a slot. */
@@ -78,12 +85,21 @@ MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
 
 MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
 {
+#if MATRIX_ONCE
+    if (bytes == 16)
+        matrix_copy_once_if16(at, to, from, there);
+    else if (bytes == 8)
+        matrix_copy_once_if8(at, to, from, there);
+    else
+        matrix_copy_once_if4(at, to, from, there);
+#else
     if (bytes == 16)
         matrix_copy_if16(at, to, from, there);
     else if (bytes == 8)
         matrix_copy_if8(at, to, from, there);
     else
         matrix_copy_if4(at, to, from, there);
+#endif
 }
 
 /* Copies go by turns of 32 pieces. Where a turn is whole rows a lane has the same piece of rows at equal distances, so that
@@ -94,7 +110,7 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
 #define FIRST_PIECE(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane % PIECES(bytes) : 0)
 
 #if KV_PAGED && !MATRIX_PAGE_TILES
-/* Begins to copy the rows of a tile, `bytes` each, into `slot`. `row` is that of token lane % 16, which is there if its bit
+/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`. `row` is that of token lane % 16, which is there if its bit
  * of `there` is set. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
                                int pitch)
@@ -111,12 +127,12 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
         const bool exists = (there >> r & 1u) != 0;
         if (TILE * pieces % 32 == 0 || r < TILE)
-            matrix_copy_if(at, at->base + slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
+            matrix_copy_if(at, slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
                            copy_bytes);
     }
 }
 #else
-/* Begins to copy the rows of a tile, `bytes` each, into `slot`: `left` of them, zeros for the others. `from` is where the
+/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`: `left` of them, zeros for the others. `from` is where the
  * lane's first piece is read, and `stride` leads from each row to the next. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
                                int bytes, int pitch)
@@ -126,7 +142,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
     if (EVEN_TURNS(bytes)) {
         const int rows = 32 / pieces;
         const int first = FIRST_ROW(at, bytes);
-        const uint to = at->base + slot + matrix_piece(first, FIRST_PIECE(at, bytes), bytes, pitch);
+        const uint to = slot + matrix_piece(first, FIRST_PIECE(at, bytes), bytes, pitch);
         const long step = rows * stride;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, from += step)
@@ -138,7 +154,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
     for (int part = 32; part > 0; part /= 2) {
         const int rows = 32 / part, first = (uint)at->lane / part;
         const int offset = ((pieces & ~(2 * part - 1)) + (uint)at->lane % part) * copy_bytes;
-        const uint to = at->base + slot + first * pitch + offset;
+        const uint to = slot + first * pitch + offset;
         const __global uchar *own = from + (first * stride + offset);
         if ((pieces & part) == 0 || first >= TILE)
             continue;
@@ -197,7 +213,7 @@ MATRIX_INLINE void matrix_fill_keys(const decode_args *args, const decode_inputs
     ring->k += ring->k_step;
 #endif
     matrix_commit();
-    ring->fill = matrix_next_slot(ring->fill);
+    matrix_next_fill(at, ring);
 }
 
 MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inputs *in, const matrix_place *at,
@@ -223,7 +239,7 @@ MATRIX_INLINE void matrix_fill_values(const decode_args *args, const decode_inpu
     ring->v += ring->v_step;
 #endif
     matrix_commit();
-    ring->fill = matrix_next_slot(ring->fill);
+    matrix_next_fill(at, ring);
     if (ring->left > 0)
         ring->left -= ring->stride;
 }
@@ -236,7 +252,8 @@ MATRIX_INLINE void matrix_open_ring(const decode_args *args, const decode_inputs
     ring->end = item->end;
     ring->left = left;
     ring->stride = item->stride;
-    ring->fill = ring->use = 0;
+    ring->fill = at->base;
+    ring->use = 0;
 #if KV_PAGED
     ring->next.page = ring->next.token = 0;
     ring->next.valid = false;

@@ -25,7 +25,7 @@ typedef struct matrix_scale_rows {
     long v_step;
     ushort short_v[V_SLOT_SCALES];
 #endif
-    uint key_slot; /* the one that was filled with K */
+    uint key_slot; /* the address of the one that was filled with K */
 } matrix_scale_rows;
 
 #define SCALE_BYTES(type) ((type) == TYPE_F16 ? 2 : 4)
@@ -69,13 +69,13 @@ MATRIX_INLINE void matrix_next_scales(matrix_scale_rows *rows)
 #endif
 }
 
-/* Where that of unit u of a token lies in a slot. */
+/* Where that of unit u of a token lies, in a slot or by the address of one. */
 MATRIX_INLINE uint matrix_scale_place(uint slot, int u, int token)
 {
     return slot + TILE_BYTES + (u * TILE + token) * 4;
 }
 
-/* Begins to copy those of K into the slot that is filled with K, if the lane's token is there; loads short ones of both. */
+/* Begins to copy those of K into the slot at address `slot`, which is filled with K, if the lane's token is there; loads short ones of both. */
 MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
                                           matrix_scale_rows *rows)
 {
@@ -89,7 +89,7 @@ MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_
 #if K_SCALE_TYPE == TYPE_F16
         rows->short_k[u] = there ? ((const __global ushort *)rows->k)[group] : 0;
 #else
-        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
+        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->k + group * 4, there);
 #endif
     }
 #endif
@@ -109,15 +109,15 @@ MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matri
 #if K_SLOT_SCALES > 0 && K_SCALE_TYPE == TYPE_F16
 #pragma unroll MATRIX_UNROLL
     for (int u = 0; u < K_SLOT_SCALES; u++)
-        *(__local ushort *)(at->ring + matrix_scale_place(rows->key_slot, u, at->lane)) = rows->short_k[u];
+        *(__local ushort *)(at->ring + (matrix_scale_place(rows->key_slot, u, at->lane) - at->base)) = rows->short_k[u];
 #endif
 #if V_SLOT_SCALES > 0
 #pragma unroll MATRIX_UNROLL
     for (int u = 0; u < V_SLOT_SCALES; u++) {
 #if V_SCALE_TYPE == TYPE_F16
-        *(__local ushort *)(at->ring + matrix_scale_place(slot, u, at->lane)) = rows->short_v[u];
+        *(__local ushort *)(at->ring + (matrix_scale_place(slot, u, at->lane) - at->base)) = rows->short_v[u];
 #else
-        matrix_copy_if4(at, at->base + matrix_scale_place(slot, u, at->lane),
+        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane),
                         rows->v + 32 * u / V_GROUP * args->v_scale.group * 4, there);
 #endif
     }
