@@ -21,11 +21,6 @@
 
 #include "matrix.cl"
 
-/* States of a row that become one: slots first, first + step, ... of the row's. */
-typedef struct matrix_set {
-    int first, count, step;
-} matrix_set;
-
 /* A warp's states of a block, where its ring was: o of eight rows, then m, l and the unit of each. */
 MATRIX_INLINE __local float *matrix_fold_o(__local uchar *rings, int warp, int row)
 {
@@ -114,27 +109,27 @@ MATRIX_INLINE void matrix_begin_fold(const matrix_place *at, matrix_fold *fold)
         fold->o[q] = 0.0f;
 }
 
-/* Adds states [first, first + num), whose o lie `stride` floats apart in local memory. */
-MATRIX_INLINE void matrix_add_states(const matrix_place *at, matrix_fold *fold, int first, int num,
-                                     const __local float *states, int stride)
+/* The share of state i, and of its l. */
+MATRIX_INLINE float2 matrix_share(const matrix_place *at, const matrix_fold *fold, int i)
 {
-    const int lanes = at->lane / FOLD_LANES * FOLD_LANES;
+    const int lane = at->lane / FOLD_LANES * FOLD_LANES + i;
+    return (float2)(as_float(matrix_from(at, as_uint(fold->share), lane)),
+                    as_float(matrix_from(at, as_uint(fold->l_share), lane)));
+}
 
-#pragma unroll 1
-    for (int s = 0; s < num; s += 4, states += 4 * stride)
+/* Adds the states of all warps, whose o lie in their rings. */
+MATRIX_INLINE void matrix_add_warps(const matrix_place *at, const __local float *states, matrix_fold *fold)
+{
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < 4; i++) {
-            const int lane = lanes + (first + s + i) % FOLD_LANES;
-            const float share = as_float(matrix_from(at, as_uint(fold->share), lane));
-            const float l_share = as_float(matrix_from(at, as_uint(fold->l_share), lane));
-            if (s + i < num) {
-                fold->total += l_share;
+    for (int i = 0; i < MATRIX_WARPS; i++) {
+        const float2 share = matrix_share(at, fold, i);
+        fold->total += share.y;
 #pragma unroll MATRIX_UNROLL
-                for (int q = 0; q < FOLD_QUADS; q++)
-                    fold->o[q] = fma(share, *(const __local float4 *)(states + (i * stride + matrix_fold_dim(at, q))),
-                                     fold->o[q]);
-            }
-        }
+        for (int q = 0; q < FOLD_QUADS; q++)
+            fold->o[q] =
+                fma(share.x, *(const __local float4 *)(states + (i * (int)(WARP_BYTES / 4) + matrix_fold_dim(at, q))),
+                    fold->o[q]);
+    }
 }
 
 /* Writes what the states became, where the row exists. */
@@ -156,10 +151,6 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
     if (at->lane % FOLD_LANES == 0)
         decode_store_natural_stats(args, in, item, row, lse, workspace, natural, fold->total);
 }
-
-/* States of a row that lie in the warp's ring at once, and where. */
-#define MERGE_CHUNK (MERGE_MOST / FOLD_ROWS)
-#define MERGE_PLACE(at) ((at)->lane / FOLD_LANES * (MERGE_CHUNK * HEAD_DIM_V * 4))
 
 #if DECODE_FUSED
 /* Counts this warp in; true for the last of `count`, which leaves the counter at 0. */
@@ -189,8 +180,11 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
            (all ? own : blocks * MATRIX_WARPS + own * MERGE_MOST + first / MERGE_GROUP);
 }
 
-/* The lane's state of a set of a row's, `slot` being the first. */
-MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, const matrix_set *set, long slot,
+/* States whose o a lane has on their way to registers at once. */
+#define MERGE_BATCH (16 / FOLD_QUADS)
+
+/* The lane's state of `count` of a row's, of which `slot` is the first, `step` apart. */
+MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, long slot, int count, int step,
                                      const __global float *workspace, matrix_fold *fold)
 {
     const __global float *const stats = workspace + args->stats_offset;
@@ -198,29 +192,120 @@ MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place
 
     fold->exponent = -INFINITY;
     fold->l = fold->unit = 0.0f;
-    if (i < set->count) {
-        const float2 state = state_load(stats, stats + args->stats_stride, slot + i * set->step);
+    if (i < count) {
+        const float2 state = state_load(stats, stats + args->stats_stride, slot + i * step);
         fold->exponent = state.x;
         fold->l = fold->unit = state.y;
     }
 }
 
-/* Begins to copy o of `num` partial states of a row, `step` apart from `slot` on, to the row's part of the warp's ring. */
-MATRIX_INLINE void matrix_copy_states(const decode_args *args, const matrix_place *at, long slot, int num, int step,
-                                      const __global float *workspace)
+/* Merges those states. */
+MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, long slot, int count, int step,
+                                       const __global float *workspace, matrix_fold *fold)
 {
-    const __global float *const from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
+    const __global float *from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
 
+#pragma unroll 1
+    for (int first = 0; first < count; first += MERGE_BATCH, from += MERGE_BATCH * step * HEAD_DIM_V) {
+        float4 o[MERGE_BATCH][FOLD_QUADS];
 #pragma unroll MATRIX_UNROLL
-    for (int q = 0; q < FOLD_QUADS; q++) {
-        const int d = matrix_fold_dim(at, q);
-        const __global float *quad = from + d;
-        uint to = at->base + MERGE_PLACE(at) + d * 4;
-#pragma unroll 4
-        for (int s = 0; s < num; s++, quad += step * HEAD_DIM_V, to += HEAD_DIM_V * 4)
-            matrix_copy_if16(at, to, (const __global uchar *)quad, true);
+        for (int i = 0; i < MERGE_BATCH; i++)
+#pragma unroll MATRIX_UNROLL
+            for (int q = 0; q < FOLD_QUADS; q++) {
+                o[i][q] = 0.0f;
+                if (first + i < count)
+                    o[i][q] = *(const __global float4 *)(from + (i * step * HEAD_DIM_V + matrix_fold_dim(at, q)));
+            }
+        if (first == 0) { /* not before the loads, which would wait for it */
+            matrix_load_state(args, at, slot, count, step, workspace, fold);
+            matrix_begin_fold(at, fold);
+        }
+#pragma unroll MATRIX_UNROLL
+        for (int i = 0; i < MERGE_BATCH; i++) { /* the shares of what is no state are 0 */
+            const float2 share = matrix_share(at, fold, (first + i) % FOLD_LANES);
+            fold->total += share.y;
+#pragma unroll MATRIX_UNROLL
+            for (int q = 0; q < FOLD_QUADS; q++)
+                fold->o[q] = fma(share.x, o[i][q], fold->o[q]);
+        }
     }
-    matrix_commit();
+}
+#endif
+
+/* The rows that a warp's lanes fold or merge together, turn by turn: those of [begin, end) that are its own in all
+ * work-groups. Below `begin` where there is none. */
+MATRIX_INLINE int matrix_own_row(const matrix_place *at, int turn, int begin)
+{
+    return begin + (turn + at->lane / FOLD_LANES) * MATRIX_WARPS +
+           (at->warp + MATRIX_WARPS - begin % MATRIX_WARPS) % MATRIX_WARPS;
+}
+
+#define FOLD_TURNS(rows) (((rows) + MATRIX_WARPS - 1) / MATRIX_WARPS)
+
+/* Folds block b of the warps' states and writes it. */
+MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                     const matrix_place *at, __local uchar *rings, const matrix_stream *stream, int b,
+                                     __global out_element *out, __global float *lse, __global float *workspace)
+{
+    const int begin = b * 8, end = min(DECODE_ROWS, begin + 8);
+
+    matrix_put_states(at, rings, stream, b);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int turn = 0; turn < FOLD_TURNS(8); turn += FOLD_ROWS) {
+        const int r = matrix_own_row(at, turn, begin), place = min(r, end - 1) - begin;
+        const bool exists = r < end && decode_row_exists(args, item, r);
+        if (CLFD_PTX && !matrix_any(at, exists))
+            break;
+        const decode_row row = decode_find_row(args, item, begin + place);
+        const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
+        const float4 state = *matrix_fold_stats(rings, at->lane % FOLD_LANES % MATRIX_WARPS, place);
+        matrix_fold fold;
+        fold.log2 = 1.0f;
+        fold.exponent = holds ? state.x : -INFINITY;
+        fold.l = holds ? state.y : 0.0f;
+        fold.unit = holds ? state.z : 0.0f;
+        matrix_begin_fold(at, &fold);
+        matrix_add_warps(at, matrix_fold_o(rings, 0, place), &fold);
+        matrix_end_fold(args, in, item, at, &row, exists, &fold, out, lse, workspace);
+    }
+}
+
+#if DECODE_FUSED
+/* Counts this warp's rows of the item in, and merges what is complete by that: all splits, or a group of them and then the
+ * groups. */
+MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in, const decode_item *item,
+                                const matrix_place *at, __global out_element *out, __global float *lse,
+                                __global float *workspace)
+{
+    const bool grouped = item->splits > MERGE_MOST;
+    decode_item target = *item; /* where states go */
+    target.v_scale = 1.0f;      /* partial states have it already */
+
+#pragma unroll 1
+    for (int level = grouped ? 0 : 1; level < 2; level++) {
+        const bool all = level == 1;
+        const int step = grouped && all ? MERGE_GROUP : 1;
+        const int first = all ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
+        const int count = all ? (item->splits + step - 1) / step : min(MERGE_GROUP, item->splits - first);
+
+        target.slot = first;
+        target.direct = all;
+        if (!matrix_arrive(at, matrix_counter(args, item, at, all, first, workspace), count))
+            return;
+#pragma unroll 1
+        for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
+            const int r = matrix_own_row(at, turn, 0);
+            const bool exists = r < DECODE_ROWS && decode_row_exists(args, item, r);
+            if (!matrix_any(at, exists))
+                break;
+            const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
+            matrix_fold fold;
+            fold.log2 = STATE_LOG2E;
+            matrix_merge_states(args, at, decode_slot(args, &target, &row), count, step, workspace, &fold);
+            matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);
+        }
+    }
 }
 #endif
 
@@ -230,109 +315,19 @@ MATRIX_INLINE void matrix_finish(const decode_args *args, const decode_inputs *i
                                  const matrix_place *at, __local uchar *rings, const matrix_stream *stream,
                                  __global out_element *out, __global float *lse, __global float *workspace)
 {
-    decode_item target = *item; /* where states go */
-#if DECODE_FUSED
-    matrix_set set;
-#endif
-    const int levels = MATRIX_BLOCKS + (DECODE_FUSED && !item->direct ? 2 : 0);
+    const bool written_again = DECODE_BALANCED || DECODE_LOOPS; /* the rings, by the next item */
 
-#pragma unroll 1
-    for (int level = 0; level < levels; level++) { /* the blocks of the warps' states, then merges */
-        const bool merges = DECODE_FUSED && level >= MATRIX_BLOCKS;
-        const int begin = merges ? 0 : level * 8, end = merges ? DECODE_ROWS : min(DECODE_ROWS, begin + 8);
-        if (!merges) {
-#if !CLFD_PTX
-            matrix_put_states(at, rings, stream, level);
-#elif MATRIX_BLOCKS > 1 /* no index that would put registers into memory */
-            if (level > 0)
-                matrix_put_states(at, rings, stream, 1);
-            else
-                matrix_put_states(at, rings, stream, 0);
-#else
-            matrix_put_states(at, rings, stream, 0);
+    matrix_fold_block(args, in, item, at, rings, stream, 0, out, lse, workspace);
+#if MATRIX_BLOCKS > 1
+    barrier(CLK_LOCAL_MEM_FENCE);
+    matrix_fold_block(args, in, item, at, rings, stream, 1, out, lse, workspace);
 #endif
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+    if (written_again)
+        barrier(CLK_LOCAL_MEM_FENCE);
 #if DECODE_FUSED
-        else {
-            const bool all = level > MATRIX_BLOCKS || item->splits <= MERGE_MOST;
-            set.step = level > MATRIX_BLOCKS ? MERGE_GROUP : 1;
-            set.first = all ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
-            set.count = !all                    ? min(MERGE_GROUP, item->splits - set.first)
-                        : level > MATRIX_BLOCKS ? (item->splits + MERGE_GROUP - 1) / MERGE_GROUP
-                                                : item->splits;
-            if (!matrix_arrive(at, matrix_counter(args, item, at, all, set.first, workspace), set.count))
-                return;
-            target.slot = set.first;
-            target.direct = all;
-            target.v_scale = 1.0f; /* partial states have it already */
-        }
+    if (!item->direct)
+        matrix_merge(args, in, item, at, out, lse, workspace);
 #endif
-#pragma unroll 1
-        for (int turn = 0; turn < (8 * MATRIX_BLOCKS + MATRIX_WARPS - 1) / MATRIX_WARPS; turn += FOLD_ROWS) {
-            const int r = begin + (turn + at->lane / FOLD_LANES) * MATRIX_WARPS +
-                          (at->warp + MATRIX_WARPS - begin % MATRIX_WARPS) % MATRIX_WARPS;
-            const bool exists = r < end && decode_row_exists(args, item, r);
-            if (CLFD_PTX && !matrix_any(at, exists))
-                break;
-            const decode_row row = decode_find_row(args, item, min(r, end - 1));
-            const __local float *states = matrix_fold_o(rings, 0, min(r, end - 1) - begin);
-            int count = MATRIX_WARPS, chunk = MATRIX_WARPS, stride = WARP_BYTES / 4;
-            matrix_fold fold;
-            fold.log2 = merges ? STATE_LOG2E : 1.0f;
-#if DECODE_FUSED
-            const long slot = decode_slot(args, &target, &row);
-            if (merges) {
-                states = (const __local float *)(at->ring + MERGE_PLACE(at));
-                count = set.count;
-                chunk = MERGE_CHUNK;
-                stride = HEAD_DIM_V;
-                matrix_load_state(args, at, &set, slot, workspace, &fold);
-            } else
-#endif
-            {
-                const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
-                const float4 state =
-                    *matrix_fold_stats(rings, at->lane % FOLD_LANES % MATRIX_WARPS, min(r, end - 1) - begin);
-                fold.exponent = holds ? state.x : -INFINITY;
-                fold.l = holds ? state.y : 0.0f;
-                fold.unit = holds ? state.z : 0.0f;
-            }
-#pragma unroll 1
-            for (int first = 0; first < count; first += chunk) {
-                const int num = min(count - first, chunk);
-#if DECODE_FUSED
-                if (merges)
-                    matrix_copy_states(args, at, slot + first * set.step, num, set.step, workspace);
-#endif
-                if (first == 0)
-                    matrix_begin_fold(at, &fold);
-#if DECODE_FUSED
-                if (merges) {
-                    matrix_wait(0);
-                    matrix_sync();
-                }
-#endif
-                matrix_add_states(at, &fold, first, num, states, stride);
-#if DECODE_FUSED
-                if (merges)
-                    matrix_sync(); /* before the ring is written to again */
-#endif
-            }
-            matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);
-        }
-#if DECODE_FUSED
-        if (merges && target.direct)
-            return;
-#endif
-#if DECODE_BALANCED || DECODE_LOOPS
-        const bool written_again = !merges; /* the rings, by the next item */
-#else
-        const bool written_again = !merges && level + 1 < levels;
-#endif
-        if (written_again)
-            barrier(CLK_LOCAL_MEM_FENCE);
-    }
 }
 
 #endif
