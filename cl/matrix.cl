@@ -87,13 +87,9 @@
 #define SLOT_SCALES (K_SLOT_SCALES > V_SLOT_SCALES ? K_SLOT_SCALES : V_SLOT_SCALES)
 #define SLOT_BYTES ((TILE_BYTES + TILE * 4 * SLOT_SCALES + 127) / 128 * 128)
 
-/* At the end a warp puts eight rows of o and their statistics where its ring was, or o of what it merges. */
+/* At the end a warp puts eight rows of o and their statistics where its ring was. */
 #define FOLD_STRIDE (HEAD_DIM_V + 4)
-#define FOLD_ROWS_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
-#define MERGE_MOST 16 /* states that one merge takes */
-#define MERGE_GROUP 8
-#define MERGE_BYTES (MERGE_MOST * HEAD_DIM_V * 4)
-#define FOLD_BYTES (MERGE_BYTES > FOLD_ROWS_BYTES ? MERGE_BYTES : FOLD_ROWS_BYTES)
+#define FOLD_BYTES ((8 * FOLD_STRIDE + 8 * 4) * 4)
 #define WARP_BYTES (MATRIX_SLOTS * SLOT_BYTES > FOLD_BYTES ? MATRIX_SLOTS * SLOT_BYTES : FOLD_BYTES)
 
 /* Integer codes of K are multiplied by steps of 16 bytes of nibbles, 32 of others. Units that begin where steps do are

@@ -153,6 +153,9 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
 }
 
 #if DECODE_FUSED
+#define MERGE_MOST 16 /* states that one merge takes */
+#define MERGE_GROUP 8
+
 /* Counts this warp in; true for the last of `count`, which leaves the counter at 0. */
 MATRIX_INLINE bool matrix_arrive(const matrix_place *at, __global int *counter, int count)
 {
@@ -287,7 +290,9 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
         const bool all = level == 1;
         const int step = grouped && all ? MERGE_GROUP : 1;
         const int first = all ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
-        const int count = all ? (item->splits + step - 1) / step : min(MERGE_GROUP, item->splits - first);
+        const int count = !all      ? min(MERGE_GROUP, item->splits - first)
+                          : grouped ? (item->splits + MERGE_GROUP - 1) / MERGE_GROUP
+                                    : item->splits;
 
         target.slot = first;
         target.direct = all;

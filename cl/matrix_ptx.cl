@@ -12,10 +12,17 @@
 #define MATRIX_TEXT_(x) #x
 #define MATRIX_TEXT(x) MATRIX_TEXT_(x)
 
+/* The address as PTX has it. It goes through a shuffle of what each lane has otherwise, so that no compiler sees that all
+ * lanes have it: of a copy with a cache policy the address must be no sum of such a number. ptxas 13.0 gives that and the
+ * policy one register, and the instruction is refused when it runs (LDGSTS [R + UR], desc[UR]; no other form is). */
 MATRIX_INLINE uint matrix_address(__local uchar *ring)
 {
     uint address;
-    asm volatile("{.reg .u64 whole; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole;}" : "=r"(address) : "l"(ring));
+    asm volatile("{.reg .u64 whole; .reg .u32 lane; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole; "
+                 "mov.u32 lane, %%laneid; add.u32 %0, %0, lane; "
+                 "shfl.sync.idx.b32 %0, %0, lane, 0x1f, 0xffffffff; sub.u32 %0, %0, lane;}"
+                 : "=r"(address)
+                 : "l"(ring));
     return address;
 }
 
@@ -38,9 +45,7 @@ MATRIX_INLINE ulong matrix_first_out(void)
 }
 
 /* Copies 4, 8 or 16 bytes to local memory, or writes zeros there. What is copied `once` and then not read again is the
- * first to leave the cache, so that the kernel's own code, its arguments and partial states stay there.
- * Of copies with a policy `to` must be no sum of something that all lanes have: ptxas 13.0 gives that and the policy one
- * register, and the instruction is refused. */
+ * first to leave the cache, so that the kernel's own code, its arguments and partial states stay there. */
 #define MATRIX_COPY(cache, bytes)                                                                                      \
     MATRIX_INLINE void matrix_copy_if##bytes(const matrix_place *at, uint to, const __global uchar *from, bool there)  \
     {                                                                                                                  \

@@ -127,8 +127,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
         const bool exists = (there >> r & 1u) != 0;
         if (TILE * pieces % 32 == 0 || r < TILE)
-            matrix_copy_if(at, slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists,
-                           copy_bytes);
+            matrix_copy_if(at, slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists, copy_bytes);
     }
 }
 #else

@@ -117,8 +117,8 @@ MATRIX_INLINE void matrix_fill_value_scales(const decode_args *args, const matri
 #if V_SCALE_TYPE == TYPE_F16
         *(__local ushort *)(at->ring + (matrix_scale_place(slot, u, at->lane) - at->base)) = rows->short_v[u];
 #else
-        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane),
-                        rows->v + 32 * u / V_GROUP * args->v_scale.group * 4, there);
+        matrix_copy_if4(at, matrix_scale_place(slot, u, at->lane), rows->v + 32 * u / V_GROUP * args->v_scale.group * 4,
+                        there);
 #endif
     }
 #endif

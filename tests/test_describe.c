@@ -234,6 +234,34 @@ START_TEST(the_words_of_the_line_are_an_override_that_gives_the_row_again)
 }
 END_TEST
 
+/* A cache that several work-groups read stays in the device's cache; so does one where hints are turned off. */
+START_TEST(copies_are_marked_as_read_once_where_they_are)
+{
+    static const struct {
+        clfd_attention set;
+        uint32_t q_len;
+        bool hints, once;
+    } cases[] = {
+        {{0}, 1, true, true},
+        {{0}, 1, false, false},
+        {{.causal = 1}, 8, true, false}, /* 32 rows in passes of 16 */
+        {{.shared_kv = 1}, 1, true, false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = plain;
+        clfd_caps caps = gpu;
+        set_options(&a, &cases[i].set);
+        a.q_len = cases[i].q_len;
+        a.tuning = "family=decode_matrix parts=0 rows=16";
+        caps.matrix = true;
+        caps.cache_hints = cases[i].hints;
+        const paper_plan p = plan_on(&caps, &a);
+        ck_assert_msg((strstr(p.options, "-DMATRIX_ONCE=1") != NULL) == cases[i].once, "case %zu: %s", i, p.options);
+    }
+}
+END_TEST
+
 /* ---- Alignment ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(rows_are_aligned_where_base_and_every_stride_are)
@@ -501,6 +529,7 @@ int main(void)
         the_line_tells_the_groups_of_the_balanced_schedule,
         the_line_names_the_types_where_they_differ,
         the_words_of_the_line_are_an_override_that_gives_the_row_again,
+        copies_are_marked_as_read_once_where_they_are,
         rows_are_aligned_where_base_and_every_stride_are,
         plans_that_differ_in_run_time_values_share_a_program,
         plans_that_differ_in_a_constant_do_not,

@@ -10,6 +10,7 @@ static const clfd_caps everything = {
     .ptx = true,
     .matrix = true,
     .fused_merge = true,
+    .cache_hints = true,
     .prefetch = true,
     .buffers_over_4g = true,
 };
@@ -17,7 +18,7 @@ static const clfd_caps everything = {
 /* The upgrades as one letter each, in the order of the struct; '-' where it is off. */
 static const char *letters(const clfd_caps *caps)
 {
-    static char text[8];
+    static char text[9];
 
     text[0] = caps->fp16 ? 'h' : '-';
     text[1] = caps->sub_groups ? 'g' : '-';
@@ -25,7 +26,8 @@ static const char *letters(const clfd_caps *caps)
     text[3] = caps->ptx ? 'x' : '-';
     text[4] = caps->matrix ? 'm' : '-';
     text[5] = caps->fused_merge ? 'f' : '-';
-    text[6] = caps->prefetch ? 'p' : '-';
+    text[6] = caps->cache_hints ? 'c' : '-';
+    text[7] = caps->prefetch ? 'p' : '-';
     return text;
 }
 
@@ -34,20 +36,21 @@ START_TEST(each_word_turns_off_its_upgrade_and_what_stands_on_it)
     static const struct {
         const char *list, *left;
     } cases[] = {
-        {NULL, "hgsxmfp"},
-        {"", "hgsxmfp"},
-        {"  ", "hgsxmfp"},
-        {"subgroups", "h--xmfp"},
-        {"shuffle", "hg-xmfp"},
-        {"ptx", "hgs---p"},
-        {"matrix", "hgsx-fp"},
-        {"fused_merge", "hgsxm-p"},
-        {"prefetch", "hgsxmf-"},
-        {"fp16", "-gsxmfp"},
-        {"fp16,ptx", "-gs---p"},
-        {" fp16 ,\tshuffle ", "-g-xmfp"},
-        {"matrix,matrix", "hgsx-fp"},
-        {"subgroups,shuffle,ptx,matrix,fused_merge,prefetch,fp16", "-------"},
+        {NULL, "hgsxmfcp"},
+        {"", "hgsxmfcp"},
+        {"  ", "hgsxmfcp"},
+        {"subgroups", "h--xmfcp"},
+        {"shuffle", "hg-xmfcp"},
+        {"ptx", "hgs----p"},
+        {"matrix", "hgsx-fcp"},
+        {"fused_merge", "hgsxm-cp"},
+        {"cache_hints", "hgsxmf-p"},
+        {"prefetch", "hgsxmfc-"},
+        {"fp16", "-gsxmfcp"},
+        {"fp16,ptx", "-gs----p"},
+        {" fp16 ,\tshuffle ", "-g-xmfcp"},
+        {"matrix,matrix", "hgsx-fcp"},
+        {"subgroups,shuffle,ptx,matrix,fused_merge,cache_hints,prefetch,fp16", "--------"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -64,7 +67,7 @@ START_TEST(nothing_is_turned_on)
     clfd_caps caps = {0};
 
     ck_assert_int_eq(clfd_caps_disable(&caps, "matrix", NULL), CLFD_SUCCESS);
-    ck_assert_str_eq(letters(&caps), "-------");
+    ck_assert_str_eq(letters(&caps), "--------");
 }
 END_TEST
 
@@ -85,9 +88,10 @@ START_TEST(unknown_word_is_refused_with_the_legal_ones_and_changes_nothing)
 
         ck_assert_msg(clfd_caps_disable(&caps, cases[i].list, &logger) == CLFD_ERROR_DISABLE_LIST,
                       "'%s' was not refused", cases[i].list);
-        ck_assert_str_eq(letters(&caps), "hgsxmfp");
+        ck_assert_str_eq(letters(&caps), "hgsxmfcp");
         ck_assert_ptr_nonnull(strstr(said, cases[i].piece));
-        ck_assert_ptr_nonnull(strstr(said, "subgroups, shuffle, ptx, matrix, fused_merge, prefetch, fp16"));
+        ck_assert_ptr_nonnull(
+            strstr(said, "subgroups, shuffle, ptx, matrix, fused_merge, cache_hints, prefetch, fp16"));
     }
 }
 END_TEST

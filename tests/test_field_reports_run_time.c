@@ -143,9 +143,10 @@ START_TEST(device_without_an_upgrade_was_wrong)
                                         "ptx",
                                         "matrix",
                                         "fused_merge",
+                                        "cache_hints",
                                         "prefetch",
                                         "fp16,subgroups,matrix",
-                                        "subgroups,shuffle,ptx,matrix,fused_merge,prefetch,fp16"};
+                                        "subgroups,shuffle,ptx,matrix,fused_merge,cache_hints,prefetch,fp16"};
     static const int32_t lens[] = {0, 40, 1, 100};
     attention_problem problems[3];
 

@@ -92,8 +92,12 @@ START_TEST(upgrades_of_ptx_begin_with_their_compute_capability)
 {
     static const struct {
         uint32_t capability;
-        bool fused_merge, matrix;
-    } cases[] = {{0, false, false}, {6, false, false}, {7, true, false}, {8, true, true}, {12, true, true}};
+        bool fused_merge, matrix, cache_hints;
+    } cases[] = {{0, false, false, false},
+                 {6, false, false, false},
+                 {7, true, false, false},
+                 {8, true, true, true},
+                 {12, true, true, true}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         clfd_identity identity = h200;
@@ -102,6 +106,7 @@ START_TEST(upgrades_of_ptx_begin_with_their_compute_capability)
         ck_assert(caps.ptx);
         ck_assert_int_eq(caps.fused_merge, cases[i].fused_merge);
         ck_assert_int_eq(caps.matrix, cases[i].matrix);
+        ck_assert_int_eq(caps.cache_hints, cases[i].cache_hints);
     }
 }
 END_TEST
@@ -144,7 +149,7 @@ START_TEST(each_quirk_in_force_says_its_reason)
     ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 2);
     ck_assert_ptr_nonnull(strstr(heard.last[CLFD_LOG_INFO], "llvmpipe"));
     clfd_quirks_apply(&h200, &caps, &logger);
-    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 7);
+    ck_assert_int_eq(heard.count[CLFD_LOG_INFO], 8);
     ck_assert_int_eq(heard.count[CLFD_LOG_WARNING] + heard.count[CLFD_LOG_ERROR], 0);
 }
 END_TEST

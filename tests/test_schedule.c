@@ -321,6 +321,24 @@ static clfd_attention problem_of(uint32_t batch, uint32_t q_heads, uint32_t kv_h
     return a;
 }
 
+/* Two work-groups of the matrix family hide what pages cost, where one does without. */
+START_TEST(pages_get_two_work_groups_of_the_matrix_family_per_unit)
+{
+    clfd_attention a = problem_of(2, 32, 8, 65536);
+    clfd_tuning row = matrix_row, lanes = row;
+
+    lanes.family = CLFD_FAMILY_LANES;
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &row).num_splits, 8);
+    a.paging = CLFD_PAGING_TABLE;
+    a.page_size = 16;
+    a.num_pages = 1 << 14;
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &row).num_splits, 16);
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &lanes).num_splits, 8);
+    row.groups_per_unit = 3;
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &row).num_splits, 24);
+}
+END_TEST
+
 /* Of the matrix family no more work-groups begin than live on the device together; others have one for each item. */
 START_TEST(a_grid_of_the_matrix_family_is_bounded)
 {
@@ -700,6 +718,7 @@ int main(void)
         sixty_four_tiles_in_twelve_splits_are_five_or_six_each,
         cuts_of_the_longest_sequence_stay_in_range,
         auto_gives_each_compute_unit_its_groups_and_no_short_split,
+        pages_get_two_work_groups_of_the_matrix_family_per_unit,
         a_grid_of_the_matrix_family_is_bounded,
         auto_gives_common_problems_the_splits_that_were_fastest,
         splits_merge_in_their_kernel_where_counters_suffice,

@@ -20,7 +20,7 @@ typedef struct clfd_caps {
     /* Refusals: without these no clfd kernel runs. */
     bool inf_nan, int64, compiler, opencl_12, little_endian;
     /* Upgrades, each already without what CLFD_DISABLE names and what a quirk forbids. */
-    bool fp16, sub_groups, shuffle, ptx, ptx_fp8, matrix, fused_merge, prefetch;
+    bool fp16, sub_groups, shuffle, ptx, ptx_fp8, matrix, fused_merge, cache_hints, prefetch;
     bool local_mem_padded;   /* CL_KERNEL_LOCAL_MEM_SIZE is more than a kernel uses, by an alignment */
     bool blocking;           /* kernels blocked for registers compile in seconds */
     bool buffers_over_4g;    /* buffers above 4 GiB need build_options' help */
@@ -33,8 +33,8 @@ typedef struct clfd_caps {
  * CLFD_ERROR_DISABLE_LIST; an OpenCL code where a query fails. */
 clfd_status clfd_caps_read(cl_device_id device, const char *disable, clfd_caps *caps, const clfd_logger *logger);
 
-/* Turns off what `list` names (the text of CLFD_DISABLE, or NULL), and what stands on it: shuffle on subgroups, matrix
- * and fused_merge on ptx. Pure. CLFD_ERROR_DISABLE_LIST, with *caps untouched. */
+/* Turns off what `list` names (the text of CLFD_DISABLE, or NULL), and what stands on it: shuffle on subgroups, matrix,
+ * fused_merge and cache_hints on ptx. Pure. CLFD_ERROR_DISABLE_LIST, with *caps untouched. */
 clfd_status clfd_caps_disable(clfd_caps *caps, const char *list, const clfd_logger *logger);
 
 /* Why clfd refuses the device, or NULL where it does not. Pure. */

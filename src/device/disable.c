@@ -13,6 +13,7 @@ static const struct {
     {"ptx", offsetof(clfd_caps, ptx), offsetof(clfd_caps, ptx)},
     {"matrix", offsetof(clfd_caps, matrix), offsetof(clfd_caps, ptx)},
     {"fused_merge", offsetof(clfd_caps, fused_merge), offsetof(clfd_caps, ptx)},
+    {"cache_hints", offsetof(clfd_caps, cache_hints), offsetof(clfd_caps, ptx)},
     {"prefetch", offsetof(clfd_caps, prefetch), offsetof(clfd_caps, prefetch)},
     {"fp16", offsetof(clfd_caps, fp16), offsetof(clfd_caps, fp16)},
 };

@@ -78,6 +78,13 @@ static const struct {
         .reason = "mma.sync m16n8k16 and cp.async begin with compute capability 8.0",
     },
     {
+        .vendor = "NVIDIA",
+        .extension = CLFD_NVIDIA_ATTRIBUTES,
+        .compute_capability = 8,
+        .member = offsetof(clfd_caps, cache_hints),
+        .reason = "createpolicy and cp.async with it begin with compute capability 8.0",
+    },
+    {
         .type = CL_DEVICE_TYPE_GPU,
         .platform = "Intel(R) OpenCL",
         .member = offsetof(clfd_caps, buffers_over_4g),

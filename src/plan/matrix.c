@@ -4,7 +4,6 @@
 
 #define TILE 16u
 #define MIN_SLOTS 2u
-#define MERGE_MOST 16u
 #define MAX_HEAD_DIM 256u
 #define MAX_ROWS 16u        /* of a warp that has tiles of its own */
 #define MAX_OPERANDS 200u   /* registers of a warp that shares tiles: those of q and o, so that others remain */
@@ -59,8 +58,7 @@ static uint64_t ring_bytes(const clfd_attention *attention, const clfd_tuning *t
     const uint32_t v_scales = slot_scales(attention->v_type, &attention->v_quant, attention->head_dim_v);
     const uint32_t tile = TILE * ((k > v ? k : v) + (k_scales > v_scales ? k_scales : v_scales) * 4);
     const uint64_t ring = (uint64_t)slots * round_up(tile);
-    const uint64_t rows = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
-    const uint64_t merge = MERGE_MOST * attention->head_dim_v * sizeof(float), fold = rows > merge ? rows : merge;
+    const uint64_t fold = (8u * (attention->head_dim_v + 4u) + 8u * 4u) * sizeof(float);
 
     return tuning->work_group / 32 * (ring > fold ? ring : fold);
 }

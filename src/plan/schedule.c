@@ -68,12 +68,22 @@ static uint32_t visible_tokens(const clfd_attention *attention, uint32_t kv_len)
     return (uint32_t)min_u64((uint64_t)attention->window + attention->q_len - 1, kv_len);
 }
 
+/* Work-groups that AUTO aims at per compute unit. Pages lie anywhere, and every tile waits for an address and for its
+ * translation: where one work-group has all that is on its way, two hide it. */
+static uint32_t groups_per_unit(const clfd_attention *attention, const clfd_tuning *tuning)
+{
+    const bool waits =
+        attention->paging != CLFD_PAGING_NONE && tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0;
+
+    return max_u32(tuning->groups_per_unit, waits ? 2 : 1);
+}
+
 /* AUTO: enough splits to give every compute unit its work-groups, none shorter than is worth a merge. */
 static uint32_t auto_splits(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                             uint32_t blocks)
 {
     const uint64_t items = (uint64_t)(attention->shared_kv ? 1 : attention->max_batch) * blocks;
-    const uint64_t wanted = (uint64_t)caps->compute_units * tuning->groups_per_unit;
+    const uint64_t wanted = (uint64_t)caps->compute_units * groups_per_unit(attention, tuning);
     const uint64_t most = ceil_div(visible_tokens(attention, attention->expected_kv_len), tuning->min_split);
     const uint64_t splits = wanted / items;
 
@@ -167,7 +177,8 @@ static uint32_t max_groups(const clfd_caps *caps, const clfd_tuning *tuning, uin
 static void choose_slots(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                          uint64_t groups, clfd_schedule *s)
 {
-    const bool crowded = tuning->parts == 0 && groups > (uint64_t)caps->compute_units * tuning->groups_per_unit;
+    const bool crowded =
+        tuning->parts == 0 && groups > (uint64_t)caps->compute_units * groups_per_unit(attention, tuning);
 
     if (tuning->family != CLFD_FAMILY_MATRIX)
         return;
