@@ -24,6 +24,16 @@ START_TEST(ten_warps_fold_into_rows_that_match_the_reference)
 }
 END_TEST
 
+START_TEST(dims_above_128_match_the_reference)
+{
+    attention_problem p = decode_case(&matrix);
+
+    p.attention.head_dim = 256;
+    p.attention.head_dim_v = 192;
+    attention_verify(&p);
+}
+END_TEST
+
 START_TEST(pages_match_the_reference) { verify_pages(&matrix); }
 END_TEST
 
@@ -57,6 +67,7 @@ int main(void)
         lengths_round_tiles_and_splits_match_the_reference,
         two_blocks_of_rows_match_the_reference,
         ten_warps_fold_into_rows_that_match_the_reference,
+        dims_above_128_match_the_reference,
         pages_match_the_reference,
         poison_of_hidden_keys_changes_no_bit,
         windows_of_far_positions_see_nothing,
