@@ -145,6 +145,14 @@ class PlotTest(unittest.TestCase):
         run["problems"] = run["problems"][1:]
         self.assertEqual(len(plot.series(run, "single")), 2)
 
+    def test_problems_that_clfd_could_not_run_are_no_panel(self):
+        run = make_run()
+        run["problems"] = run["problems"][1:]
+        run["problems"].append({"problem": "b2 hq64 hkv8 d128 kv4096 f16",
+                                "rounds": [{"clfd": {"reason": "no room"}, "peers": {}}]})
+        self.assertEqual(list(plot.series(run, "single")), ["hq8 hkv8 d128 f16"])
+        self.assertNotIn("hq64", plot.script(run, "single", "plot.svg"))
+
     def test_roofline_of_one_length(self):
         run = make_run()
         run["problems"] = run["problems"][1:]

@@ -33,7 +33,7 @@ def speed(problem, times):
 
 def series(run, clock):
     """{kind: {system: [(kv_len, GB/s), ...]}}, points by length. Kinds of one length are left out where others have
-    more."""
+    more, and those that nobody measured."""
     panels = {}
     for problem in run["problems"]:
         systems = panels.setdefault(kind_of(problem["problem"]), {})
@@ -44,7 +44,8 @@ def series(run, clock):
             gbs = speed(problem, values)
             if gbs is not None:
                 systems.setdefault(name, []).append((kv_len(problem["problem"]), gbs))
-    panels = {kind: {name: sorted(points) for name, points in systems.items()} for kind, systems in panels.items()}
+    panels = {kind: {name: sorted(points) for name, points in systems.items()}
+              for kind, systems in panels.items() if systems}
     curves = {kind: systems for kind, systems in panels.items() if len(systems.get("clfd", ())) > 1}
     return curves or panels
 
