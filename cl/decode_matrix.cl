@@ -93,7 +93,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_sync();
 }
 
-__kernel __attribute__((reqd_work_group_size(MATRIX_WG, 1, 1))) void decode_matrix(DECODE_ARGUMENTS)
+__kernel void decode_matrix(DECODE_ARGUMENTS)
 {
     __local uchar rings[LOCAL_BYTES] __attribute__((aligned(128))); /* as rows of banks are */
 #if !CLFD_PTX

@@ -1,6 +1,5 @@
-/* matrix_fold.cl - the end of a matrix item: states of a query row, of the warps of the work-group or of splits, become
- * one, which is written. One piece of code does all of it, because each line of it waits for the memory when it runs for
- * the first time.
+/* matrix_fold.cl - the end of a matrix item: states of a query row become one, which is written. Those of the warps of the
+ * work-group meet in local memory; those of splits, which other work-groups wrote, come to registers.
  *
  * The splits of a row are merged in the kernel that made them where DECODE_FUSED says so: the last work-group to finish
  * does it, warp by warp. A warp of each work-group owns the same rows; it counts itself in when their partial states are
@@ -183,8 +182,8 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
            (all ? own : blocks * MATRIX_WARPS + own * MERGE_MOST + first / MERGE_GROUP);
 }
 
-/* States whose o a lane has on their way to registers at once. */
-#define MERGE_BATCH (16 / FOLD_QUADS)
+/* States whose o a lane has on their way to registers at once: a part of MERGE_MOST, so that none is met twice. */
+#define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : 16 / FOLD_QUADS)
 
 /* The lane's state of `count` of a row's, of which `slot` is the first, `step` apart. */
 MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, long slot, int count, int step,
@@ -236,7 +235,7 @@ MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_pla
 #endif
 
 /* The rows that a warp's lanes fold or merge together, turn by turn: those of [begin, end) that are its own in all
- * work-groups. Below `begin` where there is none. */
+ * work-groups. Behind the last one where there is none. */
 MATRIX_INLINE int matrix_own_row(const matrix_place *at, int turn, int begin)
 {
     return begin + (turn + at->lane / FOLD_LANES) * MATRIX_WARPS +

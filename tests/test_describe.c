@@ -246,6 +246,7 @@ START_TEST(copies_are_marked_as_read_once_where_they_are)
         {{0}, 1, false, false},
         {{.causal = 1}, 8, true, false}, /* 32 rows in passes of 16 */
         {{.shared_kv = 1}, 1, true, false},
+        {{.v_from_k = 1}, 1, true, false},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -339,6 +339,19 @@ START_TEST(pages_get_two_work_groups_of_the_matrix_family_per_unit)
 }
 END_TEST
 
+/* Fused, AUTO gives up a few work-groups rather than the merge without a launch. */
+START_TEST(auto_takes_no_more_splits_than_work_groups_merge)
+{
+    const clfd_attention a = problem_of(1, 8, 1, 1 << 20);
+    clfd_caps none = matrix_gpu;
+
+    none.fused_merge = false;
+    ck_assert_uint_eq(made(&none, &a, &matrix_row).num_splits, 132);
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &matrix_row).num_splits, 128);
+    ck_assert(made(&matrix_gpu, &a, &matrix_row).fused);
+}
+END_TEST
+
 /* Of the matrix family no more work-groups begin than live on the device together; others have one for each item. */
 START_TEST(a_grid_of_the_matrix_family_is_bounded)
 {
@@ -719,6 +732,7 @@ int main(void)
         cuts_of_the_longest_sequence_stay_in_range,
         auto_gives_each_compute_unit_its_groups_and_no_short_split,
         pages_get_two_work_groups_of_the_matrix_family_per_unit,
+        auto_takes_no_more_splits_than_work_groups_merge,
         a_grid_of_the_matrix_family_is_bounded,
         auto_gives_common_problems_the_splits_that_were_fastest,
         splits_merge_in_their_kernel_where_counters_suffice,

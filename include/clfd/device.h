@@ -78,9 +78,9 @@ typedef struct clfd_context_options {
 /* Creates a context with one reference. Retains `context`; reads the device's capabilities once.
  *
  * options may be NULL. Environment, read here and nowhere later: CLFD_DISABLE, a comma-separated list of upgrades that
- * must not be used (subgroups, shuffle, ptx, matrix, fused_merge, cache_hints, prefetch, fp16); CLFD_KERNEL_DIR, a folder that
- * kernel sources are read from instead of the embedded ones; CLFD_TUNING, a file of tuning rows that `clfd tune` wrote,
- * tried before the shipped ones. Without CLFD_TUNING the user's own file is read where there is one:
+ * must not be used (subgroups, shuffle, ptx, matrix, fused_merge, cache_hints, prefetch, fp16); CLFD_KERNEL_DIR, a
+ * folder that kernel sources are read from instead of the embedded ones; CLFD_TUNING, a file of tuning rows that
+ * `clfd tune` wrote, tried before the shipped ones. Without CLFD_TUNING the user's own file is read where there is one:
  * $XDG_CONFIG_HOME/clfd/tuning.json, else ~/.config/clfd/tuning.json; empty or "none" means no file. A row that breaks a
  * rule is skipped with a warning, and so is a user's own file that cannot be read.
  *

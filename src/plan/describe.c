@@ -185,8 +185,8 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
                tuning->work_group / 32, tuning->parts, balanced ? schedule->balanced_slots : schedule->slots,
                a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
                !balanced && schedule->max_groups > 0, !balanced && schedule->fused,
-               ptx && caps->cache_hints && !a->shared_kv && schedule->passes == 1, clfd_matrix_has_page_tiles(a),
-               !clfd_matrix_rounds_weights(a, tuning));
+               ptx && caps->cache_hints && !a->shared_kv && !a->v_from_k && schedule->passes == 1,
+               clfd_matrix_has_page_tiles(a), !clfd_matrix_rounds_weights(a, tuning));
     else
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);

@@ -145,6 +145,23 @@ static bool merges_itself(const clfd_caps *caps, const clfd_attention *attention
            blocks * s->passes * (tuning->work_group / 32) * COUNTERS <= CLFD_CONTROL_BYTES / sizeof(int32_t);
 }
 
+/* Decides who merges. AUTO takes as many splits as their work-groups can merge, and whole groups of them: a group too many
+ * costs more than work-groups too few. */
+static void choose_merge(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
+                         clfd_schedule *s)
+{
+    const uint32_t splits = s->num_splits;
+    const bool automatic = attention->split_policy == CLFD_SPLIT_AUTO;
+
+    if (automatic)
+        s->num_splits = min_u32(splits, MAX_FUSED_SPLITS);
+    s->fused = merges_itself(caps, attention, tuning, s);
+    if (!s->fused)
+        s->num_splits = splits;
+    else if (automatic && s->num_splits > MERGE_MOST)
+        s->num_splits -= s->num_splits % MERGE_GROUP;
+}
+
 /* Shares for `blocks` work-groups each: one work-group for each place on the device where that comes out even; otherwise
  * several times as many, so that the rest of a division weighs little. */
 static uint32_t count_shares(uint64_t places, uint64_t blocks)
@@ -230,9 +247,7 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         s.num_splits = attention->split_size;
     else
         s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
-    s.fused = merges_itself(caps, attention, tuning, &s);
-    if (s.fused && attention->split_policy == CLFD_SPLIT_AUTO && s.num_splits > MERGE_MOST)
-        s.num_splits -= s.num_splits % MERGE_GROUP; /* a group too many costs more than work-groups too few */
+    choose_merge(caps, attention, tuning, &s);
     s.grid_splits = clfd_schedule_splits(&s, attention, tuning, attention->max_kv_len);
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
