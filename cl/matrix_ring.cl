@@ -110,8 +110,8 @@ MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __globa
 #define FIRST_PIECE(at, bytes) (EVEN_TURNS(bytes) ? (uint)(at)->lane % PIECES(bytes) : 0)
 
 #if KV_PAGED && !MATRIX_PAGE_TILES
-/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`. `row` is that of token lane % 16, which is there if its bit
- * of `there` is set. */
+/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`. `row` is that of token lane % 16, which
+ * is there if its bit of `there` is set. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *row, uint there, int bytes,
                                int pitch)
 {
@@ -131,8 +131,8 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
     }
 }
 #else
-/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`: `left` of them, zeros for the others. `from` is where the
- * lane's first piece is read, and `stride` leads from each row to the next. */
+/* Begins to copy the rows of a tile, `bytes` each, into the slot at address `slot`: `left` of them, zeros for the others.
+ * `from` is where the lane's first piece is read, and `stride` leads from each row to the next. */
 MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global uchar *from, long stride, int left,
                                int bytes, int pitch)
 {
@@ -152,14 +152,14 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
 #pragma unroll MATRIX_UNROLL
     for (int part = 32; part > 0; part /= 2) {
         const int rows = 32 / part, first = (uint)at->lane / part;
-        const int offset = ((pieces & ~(2 * part - 1)) + (uint)at->lane % part) * copy_bytes;
-        const uint to = slot + first * pitch + offset;
-        const __global uchar *own = from + (first * stride + offset);
+        const int piece = (pieces & ~(2 * part - 1)) + (uint)at->lane % part;
+        const uint to = slot + matrix_piece(first, piece, bytes, pitch);
+        const __global uchar *own = from + (first * stride + piece * copy_bytes);
         if ((pieces & part) == 0 || first >= TILE)
             continue;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, own += rows * stride)
-            matrix_copy_if(at, to + r * pitch, own, r < left - first, copy_bytes);
+            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), own, r < left - first, copy_bytes);
     }
 }
 #endif

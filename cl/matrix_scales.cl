@@ -75,7 +75,8 @@ MATRIX_INLINE uint matrix_scale_place(uint slot, int u, int token)
     return slot + TILE_BYTES + (u * TILE + token) * 4;
 }
 
-/* Begins to copy those of K into the slot at address `slot`, which is filled with K, if the lane's token is there; loads short ones of both. */
+/* Begins to copy those of K into the slot at address `slot`, which is filled with K, if the lane's token is there; loads
+ * short ones of both. */
 MATRIX_INLINE void matrix_fill_key_scales(const decode_args *args, const matrix_place *at, uint slot, bool there,
                                           matrix_scale_rows *rows)
 {

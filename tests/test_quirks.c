@@ -93,12 +93,8 @@ START_TEST(upgrades_of_ptx_begin_with_their_compute_capability)
     static const struct {
         uint32_t capability;
         bool fused_merge, matrix, cache_hints;
-    } cases[] = {{0, false, false, false},
-                 {6, false, false, false},
-                 {7, true, false, false},
-                 {8, true, true, false},
-                 {9, true, true, true},
-                 {12, true, true, true}};
+    } cases[] = {{0, false, false, false}, {6, false, false, false}, {7, true, false, false},
+                 {8, true, true, false},   {9, true, true, true},    {12, true, true, true}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         clfd_identity identity = h200;
