@@ -83,23 +83,20 @@ MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
     return SWAPS(bytes) ? (address ^ (pieces & 7) * 16) + (pieces & ~7) * 16 : address + pieces * 16;
 }
 
-MATRIX_INLINE void matrix_copy_if(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
-{
 #if MATRIX_ONCE
-    if (bytes == 16)
-        matrix_copy_once_if16(at, to, from, there);
-    else if (bytes == 8)
-        matrix_copy_once_if8(at, to, from, there);
-    else
-        matrix_copy_once_if4(at, to, from, there);
+#define TILE_COPY(bytes) matrix_copy_once_if##bytes
 #else
-    if (bytes == 16)
-        matrix_copy_if16(at, to, from, there);
-    else if (bytes == 8)
-        matrix_copy_if8(at, to, from, there);
-    else
-        matrix_copy_if4(at, to, from, there);
+#define TILE_COPY(bytes) matrix_copy_if##bytes
 #endif
+
+MATRIX_INLINE void matrix_copy_tile(const matrix_place *at, uint to, const __global uchar *from, bool there, int bytes)
+{
+    if (bytes == 16)
+        TILE_COPY(16)(at, to, from, there);
+    else if (bytes == 8)
+        TILE_COPY(8)(at, to, from, there);
+    else
+        TILE_COPY(4)(at, to, from, there);
 }
 
 /* Copies go by turns of 32 pieces. Where a turn is whole rows a lane has the same piece of rows at equal distances, so that
@@ -127,7 +124,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const __global uchar *const from = (const __global uchar *)((ulong)high << 32 | low) + piece * copy_bytes;
         const bool exists = (there >> r & 1u) != 0;
         if (TILE * pieces % 32 == 0 || r < TILE)
-            matrix_copy_if(at, slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists, copy_bytes);
+            matrix_copy_tile(at, slot + matrix_piece(r, piece, bytes, pitch), exists ? from : row, exists, copy_bytes);
     }
 }
 #else
@@ -145,7 +142,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
         const long step = rows * stride;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, from += step)
-            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes);
+            matrix_copy_tile(at, matrix_rows_on(to, r, bytes, pitch), from, r < left - first, copy_bytes);
         return;
     }
     /* Parts of rows of 32, 16, 8, ... pieces, each by turns that are whole parts. */
@@ -159,7 +156,7 @@ MATRIX_INLINE void matrix_fill(const matrix_place *at, uint slot, const __global
             continue;
 #pragma unroll MATRIX_UNROLL
         for (int r = 0; r < TILE; r += rows, own += rows * stride)
-            matrix_copy_if(at, matrix_rows_on(to, r, bytes, pitch), own, r < left - first, copy_bytes);
+            matrix_copy_tile(at, matrix_rows_on(to, r, bytes, pitch), own, r < left - first, copy_bytes);
     }
 }
 #endif
