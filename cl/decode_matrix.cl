@@ -93,6 +93,8 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_sync();
 }
 
+/* No reqd_work_group_size: with it NVIDIA's compiler takes no limit of registers, which several work-groups need to live on
+ * a unit together. */
 __kernel void decode_matrix(DECODE_ARGUMENTS)
 {
     __local uchar rings[LOCAL_BYTES] __attribute__((aligned(128))); /* as rows of banks are */

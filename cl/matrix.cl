@@ -5,7 +5,7 @@
  *   MATRIX_WARPS   warps per work-group
  *   Q_ALIGNED      1: rows of q start on boundaries of 4 bytes
  *   MATRIX_SLOTS   slots of a warp's ring, each for TILE rows of K or of V; at least 2
- *   MATRIX_ONCE    1: each key is read by one work-group alone
+ *   MATRIX_ONCE    1: each key is read by one work-group alone, as far as the plan knows
  *   MATRIX_PAGE_TILES  1: every tile lies within one page
  *   MATRIX_PARTS   0: each warp has tiles of its own and all rows of the block. Else the warps share tiles, and slots
  *                  hold stages of them: matrix_block.cl. So many warps (1, 2 or 4) divide the dims of rows of their own

@@ -342,13 +342,22 @@ END_TEST
 /* Fused, AUTO gives up a few work-groups rather than the merge without a launch. */
 START_TEST(auto_takes_no_more_splits_than_work_groups_merge)
 {
-    const clfd_attention a = problem_of(1, 8, 1, 1 << 20);
+    clfd_attention a = problem_of(1, 8, 1, 1 << 20);
     clfd_caps none = matrix_gpu;
+    clfd_tuning two = matrix_row;
 
     none.fused_merge = false;
+    two.groups_per_unit = 2;
     ck_assert_uint_eq(made(&none, &a, &matrix_row).num_splits, 132);
     ck_assert_uint_eq(made(&matrix_gpu, &a, &matrix_row).num_splits, 128);
     ck_assert(made(&matrix_gpu, &a, &matrix_row).fused);
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &two).num_splits, 264); /* half of them would leave the device idle */
+    ck_assert(!made(&matrix_gpu, &a, &two).fused);
+    a.paging = CLFD_PAGING_TABLE;
+    a.page_size = 16;
+    a.num_pages = 1 << 16;
+    ck_assert_uint_eq(made(&none, &a, &matrix_row).num_splits, 264);
+    ck_assert_uint_eq(made(&matrix_gpu, &a, &matrix_row).num_splits, 128);
 }
 END_TEST
 

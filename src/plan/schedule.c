@@ -145,15 +145,16 @@ static bool merges_itself(const clfd_caps *caps, const clfd_attention *attention
            blocks * s->passes * (tuning->work_group / 32) * COUNTERS <= CLFD_CONTROL_BYTES / sizeof(int32_t);
 }
 
-/* Decides who merges. AUTO takes as many splits as their work-groups can merge, and whole groups of them: a group too many
- * costs more than work-groups too few. */
+/* Decides who merges. AUTO gives up some splits where their work-groups then merge them: those that only pages ask for, and
+ * one of nine others. It takes whole groups: a group too many costs more than work-groups too few. */
 static void choose_merge(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                          clfd_schedule *s)
 {
     const uint32_t splits = s->num_splits;
     const bool automatic = attention->split_policy == CLFD_SPLIT_AUTO;
+    const uint64_t own = (uint64_t)splits * tuning->groups_per_unit / groups_per_unit(attention, tuning);
 
-    if (automatic)
+    if (automatic && own <= MAX_FUSED_SPLITS * 9 / 8)
         s->num_splits = min_u32(splits, MAX_FUSED_SPLITS);
     s->fused = merges_itself(caps, attention, tuning, s);
     if (!s->fused)

@@ -37,7 +37,7 @@ typedef struct clfd_tuning {
     uint32_t heads;           /* heads: KV heads per work-item at most (vector family) */
     uint32_t exchange;        /* exchange: a clfd_exchange (lanes and matrix families) */
     uint32_t groups_per_unit; /* groups: AUTO aims at this many work-groups per compute unit, at two at least where the
-                                 matrix family reads pages */
+                                 matrix family reads pages and parts is 0 */
     uint32_t min_split;       /* min_split: AUTO makes no split of fewer tokens */
     uint32_t split_tile;      /* split_tile: cuts of COUNT and AUTO fall on multiples of this */
 } clfd_tuning;
