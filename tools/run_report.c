@@ -122,10 +122,10 @@ static void print_text(const run_report *report)
     printf("device     %s\nplan       %s\nworkspace  %zu bytes\n", report->device, report->result->plan,
            report->result->workspace_bytes);
     if (report->status) {
-        printf("status     %s", report->result->status == 0 ? "no flag" : "");
+        printf("status    %s", report->result->status == 0 ? " no flag" : "");
         for (size_t i = 0; i < NUM_FLAGS; i++)
             if ((report->result->status & flags[i].flag) != 0)
-                printf("%s ", flags[i].name);
+                printf(" %s", flags[i].name);
         printf("\n");
     }
     if (report->against != NULL)
