@@ -20,11 +20,6 @@ MATRIX_INLINE void matrix_commit(void) {}
     {                                                                                                                  \
         for (int i = 0; i < bytes; i++)                                                                                \
             at->ring[to + i] = there ? from[i] : 0;                                                                    \
-    }                                                                                                                  \
-    MATRIX_INLINE void matrix_copy_once_if##bytes(const matrix_place *at, uint to, const __global uchar *from,         \
-                                                  bool there)                                                          \
-    {                                                                                                                  \
-        matrix_copy_if##bytes(at, to, from, there);                                                                    \
     }
 MATRIX_COPY(4)
 MATRIX_COPY(8)

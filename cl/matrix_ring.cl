@@ -83,7 +83,7 @@ MATRIX_INLINE uint matrix_pieces_on(uint address, int pieces, int bytes)
     return SWAPS(bytes) ? (address ^ (pieces & 7) * 16) + (pieces & ~7) * 16 : address + pieces * 16;
 }
 
-#if MATRIX_ONCE
+#if CLFD_PTX && MATRIX_ONCE
 #define TILE_COPY(bytes) matrix_copy_once_if##bytes
 #else
 #define TILE_COPY(bytes) matrix_copy_if##bytes

@@ -294,6 +294,44 @@ START_TEST(many_rows_share_tiles_on_matrix_units)
 }
 END_TEST
 
+/* What an H200 was fastest with, where the matrix family can: only q4_0 of one row is not its own. */
+START_TEST(quantised_types_have_the_family_that_was_fastest)
+{
+    static const clfd_caps gpu = {GPU, .max_work_group = 1024, .local_mem_bytes = 200 << 10, .ptx = true,
+                                  .matrix = true};
+    static const struct {
+        clfd_type type;
+        uint32_t ratio, zeros;
+        clfd_family family;
+        uint32_t groups;
+    } cases[] = {
+        {CLFD_TYPE_INT8, 1, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_INT8, 1, 1, LANES, 4},
+        {CLFD_TYPE_INT4, 1, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_INT4, 4, 0, CLFD_FAMILY_MATRIX, 3},
+        {CLFD_TYPE_FP8_E4M3, 1, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_FP8_E5M2, 4, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_Q8_0, 1, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_Q8_0, 4, 0, CLFD_FAMILY_MATRIX, 2},
+        {CLFD_TYPE_Q4_0, 1, 0, LANES, 4},
+        {CLFD_TYPE_Q4_0, 4, 0, CLFD_FAMILY_MATRIX, 2},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const clfd_quant quant = {.zeros = cases[i].zeros};
+        clfd_attention given = attention(128, cases[i].ratio, NULL), a;
+        clfd_tuning rows[CLFD_MAX_CANDIDATES];
+        given.k_type = given.v_type = cases[i].type;
+        given.k_quant = given.v_quant = quant;
+        given.k_strides = given.v_strides = (clfd_strides){0};
+        ck_assert_int_eq(clfd_complete_attention(&given, &a, NULL), CLFD_SUCCESS);
+        find_rows(&gpu, &a, rows);
+        ck_assert_msg(rows[0].family == cases[i].family && rows[0].groups_per_unit == cases[i].groups,
+                      "case %zu: %s %s", i, clfd_family_name(rows[0].family), print(&rows[0]));
+    }
+}
+END_TEST
+
 /* ---- Overrides --------------------------------------------------------------------------------------------------- */
 
 static clfd_tuning override(const char *device, const char *text)
@@ -520,6 +558,7 @@ int main(void)
         kernels_are_blocked_where_the_compiler_can,
         rows_depend_neither_on_batch_nor_on_lengths_nor_on_policy,
         many_rows_share_tiles_on_matrix_units,
+        quantised_types_have_the_family_that_was_fastest,
         an_override_replaces_its_fields_of_the_first_row_and_no_other,
         an_override_of_one_field_keeps_the_devices_width_and_prefetch,
         family_and_exchange_choose_the_row_that_the_rest_changes,

@@ -42,7 +42,7 @@ typedef struct clfd_tuning {
     uint32_t split_tile;      /* split_tile: cuts of COUNT and AUTO fall on multiples of this */
 } clfd_tuning;
 
-#define CLFD_MAX_CANDIDATES 32
+#define CLFD_MAX_CANDIDATES 40
 
 /* The rows to try for an attention (complete: clfd_complete_attention) on a device, best first; the last is the
  * reference row, which every supported device runs. They depend on the device, types, dims and head ratio only: not
