@@ -168,7 +168,7 @@ MATRIX_INLINE void rows_raise(const matrix_place *at, const rows_scores *scores,
                 top[b][0] = state_max(top[b][0], state_max(s.x, s.y));
                 top[b][1] = state_max(top[b][1], state_max(s.z, s.w));
             }
-        raises |= top[b][0] > stream->m[b][0] + RAISE_ABOVE || top[b][1] > stream->m[b][1] + RAISE_ABOVE;
+        raises |= top[b][0] - stream->m[b][0] > RAISE_ABOVE || top[b][1] - stream->m[b][1] > RAISE_ABOVE;
     }
     if (!matrix_any(at, raises))
         return;
@@ -182,7 +182,7 @@ MATRIX_INLINE void rows_raise(const matrix_place *at, const rows_scores *scores,
 #pragma unroll MATRIX_UNROLL
             for (int mask = 1; mask < 4; mask *= 2)
                 row_top = state_max(row_top, matrix_xor(at, row_top, mask));
-            const float raised = row_top > m + RAISE_ABOVE ? row_top - RAISE_TO : m;
+            const float raised = row_top - m > RAISE_ABOVE ? row_top - RAISE_TO : m;
             shrink[i] = state_weight(m, raised);
             stream->m[b][i] = raised;
             stream->l[b][i] *= shrink[i];

@@ -139,7 +139,7 @@ MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *sca
         top[b][0] = state_max(scores[b].x, scores[b].z);
         top[b][1] = state_max(scores[b].y, scores[b].w);
         for (int i = 0; i < LANE_ROWS; i++)
-            raises |= top[b][i] > stream->m[b][i] + RAISE_ABOVE;
+            raises |= top[b][i] - stream->m[b][i] > RAISE_ABOVE;
     }
 #if V_SCALED
     raises |= matrix_scales_exceed(scales, stream);
@@ -153,7 +153,7 @@ MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *sca
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < LANE_ROWS; i++) {
             const float m = stream->m[b][i], row_top = matrix_max_rows(at, top[b][i]);
-            const float raised = row_top > m + RAISE_ABOVE ? row_top - RAISE_TO : m;
+            const float raised = row_top - m > RAISE_ABOVE ? row_top - RAISE_TO : m;
             shrink[i] = state_weight(m, raised);
             stream->m[b][i] = raised;
             stream->l[b][i] *= shrink[i];

@@ -45,6 +45,9 @@ START_TEST(dims_above_128_in_sixteen_splits_match_the_reference)
 }
 END_TEST
 
+START_TEST(scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range) { verify_coarse_scores(&matrix); }
+END_TEST
+
 START_TEST(pages_match_the_reference) { verify_pages(&matrix); }
 END_TEST
 
@@ -76,6 +79,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
+        scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range,
         two_blocks_of_rows_match_the_reference,
         ten_warps_fold_into_rows_that_match_the_reference,
         dims_above_128_in_sixteen_splits_match_the_reference,

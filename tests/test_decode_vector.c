@@ -9,6 +9,9 @@ static const decode_family reference_row = {.tuning = "family=decode_vector widt
 
 START_TEST(lengths_round_tiles_and_splits_match_the_reference) { verify_lengths(&chosen); }
 END_TEST
+
+START_TEST(scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range) { verify_coarse_scores(&chosen); }
+END_TEST
 START_TEST(bound_and_batch_of_a_call_match_the_reference) { verify_bounds(&chosen); }
 END_TEST
 START_TEST(layouts_match_the_reference) { verify_layouts(&chosen); }
@@ -63,6 +66,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
+        scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range,
         bound_and_batch_of_a_call_match_the_reference,
         layouts_match_the_reference,
         unaligned_rows_match_the_reference,

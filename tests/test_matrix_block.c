@@ -19,6 +19,13 @@ END_TEST
 START_TEST(blocks_of_rows_match_the_reference) { verify_masked_queries(&sets, 4); }
 END_TEST
 
+START_TEST(scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range)
+{
+    verify_coarse_scores(&sets);
+    verify_coarse_scores(&parts);
+}
+END_TEST
+
 START_TEST(pages_match_the_reference) { verify_pages(&sets); }
 END_TEST
 
@@ -91,6 +98,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
+        scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range,
         lengths_of_divided_rows_match_the_reference,
         blocks_of_rows_match_the_reference,
         pages_match_the_reference,

@@ -1,4 +1,5 @@
 #include "support/decode_cases.h"
+#include "support/compare.h"
 #include "support/suite.h"
 #include <string.h>
 
@@ -215,6 +216,38 @@ void verify_masked_queries(const decode_family *family, uint32_t q_len)
     p.attention.split_policy = CLFD_SPLIT_COUNT;
     p.attention.split_size = 3;
     attention_verify(&p);
+}
+
+void verify_coarse_scores(const decode_family *family)
+{
+    attention_problem p = decode_case(family);
+    attention_call *call;
+
+    p.attention.scale = 22.18070978f; /* 32 ln 2 */
+    p.attention.split_policy = CLFD_SPLIT_COUNT;
+    p.attention.split_size = 1;
+    call = attention_open(&p);
+    for (uint32_t b = 0; b < call->batch; b++) {
+        for (uint32_t h = 0; h < call->complete.num_q_heads; h++) {
+            image_put_row(&call->images[ATTENTION_Q], b, 0, h, 0.0f);
+            image_put(&call->images[ATTENTION_Q], b, 0, h, 0, 2048.0f);
+            image_put(&call->images[ATTENTION_Q], b, 0, h, 1, 0.5f);
+        }
+        for (uint32_t j = 0; j < attention_kv_len(call, b); j++)
+            for (uint32_t h = 0; h < call->complete.num_kv_heads; h++) {
+                image_put_row(&call->images[ATTENTION_K], b, j, h, 0.0f);
+                image_put(&call->images[ATTENTION_K], b, j, h, 0, 2440.0f);
+                image_put(&call->images[ATTENTION_K], b, j, h, 1, (float)(j / 16));
+                image_put_row(&call->images[ATTENTION_V], b, j, h, 1.5f);
+            }
+    }
+    attention_run(call);
+    for (size_t i = 0; i < call->num_rows * call->complete.head_dim_v; i++) {
+        const bool seen = attention_kv_len(call, (uint32_t)(i / (call->num_rows / call->batch * 64))) > 0;
+        EXPECT(compare_value(call->out[i], seen ? 1.5 : 0.0, TOLERANCE_OUT_F32), "out[%zu] of %s is %.9g", i,
+               clfd_plan_describe(call->plan), call->out[i]);
+    }
+    attention_close(call);
 }
 
 void verify_row_blocks(const decode_family *family)

@@ -41,6 +41,10 @@ void verify_queries(const decode_family *family);
 /* Queries whose rows of a block see different keys, in splits of 32 tokens and in three. */
 void verify_masked_queries(const decode_family *family, uint32_t q_len);
 
+/* Scores so great that they lie 16 apart, in units of log2, and rise by as much from key to key of a warp: whatever the
+ * weights, all keys have one V, which comes out. */
+void verify_coarse_scores(const decode_family *family);
+
 /* head_dim and head_dim_v, V of its own and V from K. */
 void verify_dims(const decode_family *family);
 
