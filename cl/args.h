@@ -66,18 +66,20 @@ typedef struct plane_args {
 
 typedef struct decode_args {
     /* First, and together, what every kernel asks for before it can read K: constants come by lines, each with a wait. */
-    kv_args k, v;
+    kv_args k;
     split_args split;
-    clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
+    divisor_args by_splits, by_head_groups; /* split.grid_splits, head_groups */
+    clfd_arg_int head_groups;               /* num_kv_heads / heads */
     clfd_arg_int num_kv_heads;
-    clfd_arg_int heads; /* KV heads per item, a divisor of num_kv_heads */
-    clfd_arg_int ratio; /* query heads per KV head */
+    kv_args v;
+    divisor_args by_passes, by_ratio; /* passes, ratio */
+    clfd_arg_int passes;              /* blocks of DECODE_ROWS query rows per KV head */
+    clfd_arg_int heads;               /* KV heads per item, a divisor of num_kv_heads */
+    clfd_arg_int ratio;               /* query heads per KV head */
     clfd_arg_int q_len;
-    clfd_arg_int sequences;   /* K and V sequences: the batch, or 1 that the whole batch shares */
-    clfd_arg_int rows;        /* query rows per KV head of a K and V sequence */
-    clfd_arg_int passes;      /* blocks of DECODE_ROWS query rows per KV head */
-    clfd_arg_int head_groups; /* num_kv_heads / heads */
-    divisor_args by_passes, by_splits, by_head_groups, by_ratio; /* passes, split.grid_splits, head_groups, ratio */
+    clfd_arg_int sequences;     /* K and V sequences: the batch, or 1 that the whole batch shares */
+    clfd_arg_int rows;          /* query rows per KV head of a K and V sequence */
+    clfd_arg_int partial_slots; /* splits that the workspace has room for: the stride of slot */
     clfd_arg_int num_cache_rows;
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
     clfd_arg_int has_lse, has_status;

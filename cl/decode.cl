@@ -16,6 +16,7 @@
  *   HEAD_DIM, HEAD_DIM_V  elements of a row of K and of V, multiples of 8
  *   DECODE_ROWS           query rows per block
  *   DECODE_HEADS          KV heads per item at most; args.heads says how many, a divisor of their number
+ *   DECODE_ONE_PASS       1: args.passes is 1
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
  *   DECODE_FUSED          1: the work-groups of a sequence merge its splits themselves: no merge follows
@@ -45,6 +46,9 @@
 #ifndef DECODE_HEADS
 #define DECODE_HEADS 1
 #endif
+#ifndef DECODE_ONE_PASS
+#define DECODE_ONE_PASS 0
+#endif
 #ifndef DECODE_SHARED
 #define DECODE_SHARED 0
 #endif
@@ -56,6 +60,9 @@
 #endif
 #ifndef DECODE_TILE /* tokens that a work-group of the family takes at a time */
 #define DECODE_TILE 1
+#endif
+#ifndef DECODE_RUN /* tiles that a split of many takes side by side before it goes on */
+#define DECODE_RUN 1
 #endif
 #ifndef DECODE_BALANCED
 #define DECODE_BALANCED 0
@@ -81,7 +88,8 @@ typedef struct decode_item {
     int batch, kv_head, first_row; /* kv_head: the first one */
     decode_sequence sequence;
     int begin, end; /* the item's tokens that some row of the block may see, or that lie between them */
-    int stride;     /* from tile to tile of those that are the item's */
+    int stride;     /* from tile to tile of those that are the item's; where they lie in runs, of such a run's tiles */
+    int run;        /* tiles of a run: 1 or DECODE_RUN */
     int splits;     /* of the sequence */
     int slot;       /* where partial states go: the split, or the balanced schedule's number */
     bool direct;    /* no: the rows are complete, and go to out and lse */
@@ -93,6 +101,10 @@ typedef struct decode_row {
     int batch, query, head;
     int block_row; /* its place in the block, counted over the heads of the item */
 } decode_row;
+
+/* args.heads and args.passes, as constants where the host says so. */
+static inline int decode_heads(const decode_args *args) { return DECODE_HEADS > 1 ? args->heads : 1; }
+static inline int decode_passes(const decode_args *args) { return DECODE_ONE_PASS ? 1 : args->passes; }
 
 /* ---- Sequences and rows ------------------------------------------------------------------------------------------ */
 
@@ -166,7 +178,7 @@ static inline decode_row decode_find_row(const decode_args *args, const decode_i
 #endif
     row.query = divide(x, args->by_ratio);
     row.head = item->kv_head * args->ratio + (x - row.query * args->ratio);
-    row.block_row = item->kv_head % args->heads * DECODE_ROWS + r;
+    row.block_row = item->kv_head % decode_heads(args) * DECODE_ROWS + r;
     return row;
 }
 
@@ -269,12 +281,13 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 #else
     const int index = (int)get_group_id(0);
 #endif
-    const int splits = divide(index, args->by_passes);
-    const int heads = divide(splits, args->by_splits), pass = index - splits * args->passes;
+    const int splits = DECODE_ONE_PASS ? index : divide(index, args->by_passes);
+    const int heads = divide(splits, args->by_splits);
+    const int pass = index - splits * decode_passes(args);
 
     item->slot = splits - heads * args->split.grid_splits;
     item->batch = divide(heads, args->by_head_groups);
-    item->kv_head = (heads - item->batch * args->head_groups) * args->heads;
+    item->kv_head = (heads - item->batch * args->head_groups) * decode_heads(args);
     item->first_row = pass * DECODE_ROWS;
     item->sequence = decode_find_sequence(args, in, item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */
@@ -297,12 +310,15 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     item->begin = item->sequence.range.begin;
     item->end = item->sequence.range.end;
     decode_complete_item(args, in, item);
-    item->begin = (int)min(item->begin + (long)item->slot * DECODE_TILE, (long)max(item->begin, item->end));
+    const int tokens = max(item->end - item->begin, 0);
+    item->run = count > 1 && tokens / (8 * DECODE_RUN * DECODE_TILE) >= count ? DECODE_RUN : 1;
+    item->begin += min(item->slot * item->run * DECODE_TILE, tokens); /* a split has a tile of the sequence at least */
     item->stride = count * DECODE_TILE;
 #else
     item->begin = split_begin(&args->split, item->sequence.range, item->slot);
     item->end = split_begin(&args->split, item->sequence.range, item->slot + 1);
     item->stride = DECODE_TILE;
+    item->run = 1;
     decode_complete_item(args, in, item);
 #endif
     return true;
@@ -321,7 +337,7 @@ static inline int decode_lse_index(const decode_args *args, const decode_row *ro
 static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
 {
 #if DECODE_BALANCED
-    return (long)item->slot * (args->heads * DECODE_ROWS) + row->block_row;
+    return (long)item->slot * (decode_heads(args) * DECODE_ROWS) + row->block_row;
 #else
     return (long)decode_lse_index(args, row) * args->partial_slots + item->slot;
 #endif

@@ -50,25 +50,29 @@ MATRIX_INLINE void matrix_clear(matrix_stream *stream)
 
 /* Goes through the warp's tiles of an item. */
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                               const matrix_place *at, const __global q_element *q, bool careful, matrix_stream *stream)
+                               const matrix_place *start, const __global q_element *q, bool careful,
+                               matrix_stream *stream)
 {
     /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
-    int left = max(item->end - item->begin, 0) - at->warp * TILE;
+    int left = max(item->end - item->begin, 0) - start->warp * TILE;
     matrix_ring ring;
     matrix_queries queries;
     matrix_scales scales;
 
-    matrix_open_ring(args, in, item, at, left, &ring);
+    matrix_open_ring(args, in, item, start, left, &ring);
+    const matrix_place own = matrix_place_again(start), *const at = &own;
     matrix_find_rows(args, in, item, at, &queries);
     matrix_load_queries(q, args, item, at, &queries);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
-    for (int rest = item->end - item->begin; rest > 0; rest -= item->stride, left -= item->stride) {
+    matrix_steps steps = matrix_begin_steps(item);
+    for (int rest = item->end - item->begin, step; rest > 0; rest -= step, left -= step) {
         float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
         matrix_values values;
         uint slot;
 
         if (MATRIX_SKIPS(left))
             break;
+        step = matrix_next_tile(&steps);
         slot = matrix_take_slot(&ring);
         matrix_read_key_scales(at, slot, &scales);
 #if K_INTEGERS
@@ -107,9 +111,7 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
     DECODE_INPUTS(in);
 
     at.warp = (int)((uint)get_local_id(0) / 32);
-    at.lane = (int)((uint)get_local_id(0) % 32);
-    at.row = (int)((uint)at.lane / 4);
-    at.pair = (int)((uint)at.lane % 4);
+    matrix_set_lane(&at, (int)((uint)get_local_id(0) % 32));
 #if MATRIX_PARTS
     at.first_row = at.warp / MATRIX_PARTS * WARP_ROWS;
     at.part = at.warp % MATRIX_PARTS;

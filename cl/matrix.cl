@@ -21,6 +21,7 @@
 #if MATRIX_PARTS == 0
 #define DIM_PARTS 1
 #define DECODE_TILE (MATRIX_WARPS * 16)
+#define DECODE_RUN (K_SCALED || V_SCALED ? 1 : 8) /* what makes operands of codes bounds the time of those */
 #else
 #define DIM_PARTS MATRIX_PARTS
 #define STAGE_TILES (MATRIX_PARTS == 1 && HEAD_DIM <= 128 && HEAD_DIM_V <= 128 ? 2 : 1)

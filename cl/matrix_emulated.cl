@@ -10,7 +10,6 @@
 
 MATRIX_INLINE uint matrix_address(__local uchar *ring) { return 0; }
 MATRIX_INLINE int matrix_opaque(int value) { return value; }
-MATRIX_INLINE long matrix_same(const matrix_place *at, long number) { return number; }
 MATRIX_INLINE void matrix_sync(void) { barrier(CLK_LOCAL_MEM_FENCE); }
 MATRIX_INLINE void matrix_commit(void) {}
 #define matrix_wait(count)

@@ -175,8 +175,9 @@ MATRIX_INLINE bool matrix_arrive(const matrix_place *at, __global int *counter, 
 MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode_item *item, const matrix_place *at,
                                            bool all, int first, __global float *workspace)
 {
-    const int blocks = args->sequences * args->num_kv_heads * args->passes;
-    const int block = (item->batch * args->num_kv_heads + item->kv_head) * args->passes + item->first_row / DECODE_ROWS;
+    const int blocks = args->sequences * args->num_kv_heads * decode_passes(args);
+    const int block =
+        (item->batch * args->num_kv_heads + item->kv_head) * decode_passes(args) + item->first_row / DECODE_ROWS;
     const int own = block * MATRIX_WARPS + at->warp;
     return (__global int *)workspace + args->control_offset +
            (all ? own : blocks * MATRIX_WARPS + own * MERGE_MOST + first / MERGE_GROUP);

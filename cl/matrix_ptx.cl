@@ -125,13 +125,6 @@ MATRIX_INLINE uint matrix_from(const matrix_place *at, uint value, int lane)
     return other;
 }
 
-/* A number that all lanes have, kept as it is: compilers multiply once more, tile by tile, what they could keep. */
-MATRIX_INLINE long matrix_same(const matrix_place *at, long number)
-{
-    const uint low = matrix_from(at, (uint)(ulong)number, 0), high = matrix_from(at, (uint)((ulong)number >> 32), 0);
-    return (long)((ulong)high << 32 | low);
-}
-
 MATRIX_INLINE float matrix_xor(const matrix_place *at, float value, int mask) { return ptx_shuffle_xor(value, mask); }
 
 /* Whether a condition holds in some lane of the warp; the emulation's answer is that of the whole work-group. */

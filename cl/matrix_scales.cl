@@ -46,19 +46,28 @@ MATRIX_INLINE void matrix_find_scales(const decode_args *args, const decode_inpu
 #endif
 }
 
-/* Without pages: the steps of a warp's tiles, which are `stride` tokens apart. */
-MATRIX_INLINE void matrix_find_scale_steps(const decode_args *args, const matrix_place *at, int stride,
-                                           matrix_scale_rows *rows)
+/* Without pages: goes on by `tokens`. */
+MATRIX_INLINE void matrix_move_scales(const decode_args *args, int tokens, matrix_scale_rows *rows)
 {
 #if K_SLOT_SCALES > 0
-    rows->k_step = matrix_same(at, stride * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE));
+    rows->k += tokens * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE);
 #endif
 #if V_SLOT_SCALES > 0
-    rows->v_step = matrix_same(at, stride * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE));
+    rows->v += tokens * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
 #endif
 }
 
-/* Goes on to the next tile. */
+/* The same by the tokens of `step`, again and again. */
+MATRIX_INLINE void matrix_find_scale_steps(const decode_args *args, int step, matrix_scale_rows *rows)
+{
+#if K_SLOT_SCALES > 0
+    rows->k_step = step * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE);
+#endif
+#if V_SLOT_SCALES > 0
+    rows->v_step = step * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
+#endif
+}
+
 MATRIX_INLINE void matrix_next_scales(matrix_scale_rows *rows)
 {
 #if K_SLOT_SCALES > 0

@@ -31,7 +31,10 @@ typedef struct decode_work {
     int tiles;  /* how many it has */
 } decode_work;
 
-static inline int schedule_blocks(const decode_args *args) { return args->num_kv_heads / args->heads * args->passes; }
+static inline int schedule_blocks(const decode_args *args)
+{
+    return args->num_kv_heads / decode_heads(args) * decode_passes(args);
+}
 
 static inline int schedule_tiles(const decode_args *args, split_range range)
 {
@@ -92,9 +95,10 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     const split_range range = item->sequence.range;
 
     item->batch = batch;
-    item->kv_head = block / args->passes * args->heads;
-    item->first_row = block % args->passes * DECODE_ROWS;
+    item->kv_head = block / decode_passes(args) * decode_heads(args);
+    item->first_row = block % decode_passes(args) * DECODE_ROWS;
     item->stride = DECODE_TILE;
+    item->run = 1;
     item->direct = begin == 0 && end == tiles;
     item->slot = 2 * (int)get_group_id(0) + (begin == 0);
     item->begin = (int)min((long)range.begin + (long)begin * tile, (long)range.end);

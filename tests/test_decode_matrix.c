@@ -45,6 +45,21 @@ START_TEST(dims_above_128_in_sixteen_splits_match_the_reference)
 }
 END_TEST
 
+/* Splits of so many tiles that they take them by runs, and what is too little for a run of each. */
+START_TEST(runs_of_tiles_match_the_reference)
+{
+    static const int32_t lens[] = {8191, 8192, 8193, 9217, 10300, 12000, 4095, 4096, 4097, 4641, 5120, 5600, 6000, 31};
+    attention_problem p = decode_case(&matrix);
+
+    p.attention.max_batch = sizeof lens / sizeof lens[0];
+    p.attention.max_kv_len = 12000;
+    p.attention.split_policy = CLFD_SPLIT_COUNT;
+    p.attention.split_size = 2; /* 8192 tokens of four warps, 4096 of two */
+    p.kv_lens = lens;
+    attention_verify(&p);
+}
+END_TEST
+
 START_TEST(scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range) { verify_coarse_scores(&matrix); }
 END_TEST
 
@@ -79,6 +94,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
+        runs_of_tiles_match_the_reference,
         scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range,
         two_blocks_of_rows_match_the_reference,
         ten_warps_fold_into_rows_that_match_the_reference,

@@ -166,9 +166,9 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
 
     append(&to,
            "-DQ_TYPE=%d -DK_TYPE=%d -DV_TYPE=%d -DOUT_TYPE=%d -DHEAD_DIM=%u -DHEAD_DIM_V=%u -DDECODE_ROWS=%u "
-           "-DKV_ALIGNED=%u -DCLFD_PTX=%d",
+           "-DDECODE_ONE_PASS=%d -DKV_ALIGNED=%u -DCLFD_PTX=%d",
            (int)a->q_type, (int)a->k_type, (int)a->v_type, (int)a->out_type, a->head_dim, a->head_dim_v, schedule->rows,
-           clfd_kv_aligned(a), ptx);
+           schedule->passes == 1, clfd_kv_aligned(a), ptx);
     append_features(a, balanced, &to);
     if (pairs)
         append(&to, " -DKV_PAIRS=1");
