@@ -17,9 +17,10 @@
 
 /* Where it pays: the more rows share what makes floats of codes, the less of that is a row's. */
 #define DOT_BYTES (LANES_DOT && K_BYTES_TIMES != 0 && !K_ZEROS && !LANES_Q_LOCAL && (LANE_RUN > 1 || LANES_ROWS <= 2))
-#define DOT_DIGITS 3     /* of an element of q */
-#define DOT_BITS 22      /* of the greatest |q| in units, at least */
-#define DOT_RANGE 256.0f /* within which elements share a unit */
+#define DOT_DIGITS 3      /* of an element of q */
+#define DOT_BITS 22       /* of the greatest |q| in units, at least */
+#define DOT_RANGE 2048.0f /* within which elements share a unit */
+#define DOT_FEW 4         /* of so many of those one more may lie below */
 
 /* Chunk c of query row r as floats, for this lane; zeros past the last one. */
 LANES_INLINE float8 lanes_load_q(const __global q_element *q, const decode_args *args, const decode_item *item, int r,
@@ -87,8 +88,8 @@ LANES_INLINE int lanes_count(int8 conditions)
     return -(four.x + four.y + four.z + four.w);
 }
 
-/* Below what |q| an element can share its unit with the others: of those that are not 0, half lie within DOT_RANGE of the
- * greatest. */
+/* Below what |q| an element can share its unit with the others: of those that are not 0, all but few lie within DOT_RANGE of
+ * the greatest. */
 LANES_INLINE float lanes_regular_limit(const float8 *values)
 {
     float limit = INFINITY;
@@ -108,7 +109,7 @@ LANES_INLINE float lanes_regular_limit(const float8 *values)
             great += lanes_count(x >= bound && x <= top);
             small += lanes_count(x > 0.0f && x < bound);
         }
-        if (small <= great)
+        if (small * DOT_FEW <= great)
             return limit;
         limit = bound;
     }

@@ -2,8 +2,9 @@
  *
  * A row of q is written once an item as integers of 23 bits in a unit of its own, a power of two, and these as three signed
  * digits of 8 bits. What a row loses to its unit is below 2^-23 of its greatest element, as in a sum of floats. Products of
- * codes and digits add up exactly; their three sums make a score. Rows of q that are not finite make NaN of their
- * scores, and with care have their products one by one.
+ * codes and digits add up exactly; their three sums make a score. Rows of q that are not finite, or so many elements of which
+ * lie so far below the greatest that codes of 0 in its place would show what they lost, make NaN of their scores, and with
+ * care have their products one by one.
  *
  * A product takes K_STEP_BYTES bytes of each row, a step, which are up to 32 codes; nibbles are signed codes times 16 in
  * the upper half of a byte. Blocks of GGML's types do not end where steps do: what belongs to another block, or is a scale,
@@ -63,6 +64,17 @@ MATRIX_INLINE float matrix_digits_unit(uint greatest)
     return greatest == 0 ? 1.0f : as_float(exponent) * 0x1p-21f;
 }
 
+/* Elements of less than 2^-11 of the greatest are as coarse as f16 in its unit. Those of a normal distribution are one of a
+ * thousand; a row with more than one of FINE_PART is better off without it. */
+#define FINE_BITS 11
+#define FINE_PART 9
+
+/* Whether a magnitude lies so far below the row's greatest one, both as bits of f16. */
+MATRIX_INLINE bool matrix_is_coarse(uint magnitude, uint greatest)
+{
+    return magnitude != 0 && (magnitude >> 10) + FINE_BITS < greatest >> 10;
+}
+
 /* Of the eight bytes that a lane has of a product, in pairs of neighbouring dims: the first one of pair n. */
 MATRIX_INLINE int matrix_pair_first(int n) { return K_TYPE == TYPE_INT4 ? n : 2 * n; }
 
@@ -107,6 +119,26 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
                 }
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 1));
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 2));
+        uint coarse = 0, counted = 0;
+#pragma unroll MATRIX_UNROLL
+        for (int u = 0; u < K_UNITS; u++)
+#pragma unroll MATRIX_UNROLL
+            for (int i = 0; i < K_MEETS; i++)
+#pragma unroll MATRIX_UNROLL
+                for (int n = 0; n < 4; n++) {
+                    const int step = K_FIRST_STEP(u) + i;
+                    if (step > K_LAST_STEP(u))
+                        continue;
+                    const uint pair = pairs[K_PRODUCT(step, u)][n], first = pair & 0x7fffu, last = pair >> 16 & 0x7fffu;
+                    coarse += matrix_is_coarse(first, greatest) + matrix_is_coarse(last, greatest);
+                    counted += (first != 0) + (last != 0);
+                }
+        coarse += matrix_from(at, coarse, at->lane ^ 1);
+        coarse += matrix_from(at, coarse, at->lane ^ 2);
+        counted += matrix_from(at, counted, at->lane ^ 1);
+        counted += matrix_from(at, counted, at->lane ^ 2);
+        if (coarse * FINE_PART > counted)
+            greatest = 0x7c00u; /* as if one were infinite */
         const float inverse = as_float(0x7f000000u - as_uint(matrix_digits_unit(greatest)));
 #pragma unroll MATRIX_UNROLL
         for (int u = 0; u < K_UNITS; u++)

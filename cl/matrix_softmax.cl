@@ -105,15 +105,23 @@ MATRIX_INLINE bool matrix_scales_exceed(const matrix_scales *scales, const matri
     return exceed;
 }
 
-/* The greatest scale of V that row i of block b sees in the tile. */
-MATRIX_INLINE float matrix_greatest_scale(const matrix_scales *scales, float upper, float lower)
+/* What weighs so little beside a row's maximum m does not let its scales be part of the row's unit in full: the weights of
+ * others, in that unit, would leave the range of f16. */
+MATRIX_INLINE float matrix_scale_weight(float score, float m)
 {
+    return fmin(state_exp2(score - state_base(m) + 4.0f), 1.0f);
+}
+
+/* The greatest scale of V that a row with the maximum m and these scores sees in the tile, so weighed. */
+MATRIX_INLINE float matrix_greatest_scale(const matrix_scales *scales, float upper, float lower, float m)
+{
+    const float upper_weight = matrix_scale_weight(upper, m), lower_weight = matrix_scale_weight(lower, m);
     float greatest = 0.0f;
 #pragma unroll MATRIX_UNROLL
     for (int u = 0; u < V_UNIT_SCALES; u++) {
         const float first = fabs(scales->v[0][u]), last = fabs(scales->v[1][u]);
-        greatest = upper != -INFINITY && first < INFINITY && first > greatest ? first : greatest;
-        greatest = lower != -INFINITY && last < INFINITY && last > greatest ? last : greatest;
+        greatest = state_max(greatest, first < INFINITY ? first * upper_weight : 0.0f);
+        greatest = state_max(greatest, last < INFINITY ? last * lower_weight : 0.0f);
     }
     return greatest;
 }
@@ -158,12 +166,13 @@ MATRIX_INLINE void matrix_raise(const matrix_place *at, const matrix_scales *sca
             stream->m[b][i] = raised;
             stream->l[b][i] *= shrink[i];
 #if V_SCALED
-            const float scale = matrix_max_rows(at, i == 0 ? matrix_greatest_scale(scales, scores[b].x, scores[b].z)
-                                                           : matrix_greatest_scale(scales, scores[b].y, scores[b].w));
-            const float unit = stream->unit[b][i], wanted = scale > unit ? matrix_unit_of(scale) : unit;
-            shrink[i] *= unit * matrix_inverse(wanted);
-            stream->unit[b][i] = wanted;
-            stream->least = fmin(stream->least, wanted);
+            const float4 s = scores[b];
+            const float scale = matrix_greatest_scale(scales, i == 0 ? s.x : s.y, i == 0 ? s.z : s.w, raised);
+            const float kept = stream->unit[b][i] * shrink[i]; /* as little as o becomes */
+            const float unit = matrix_unit_of(state_max(kept, matrix_max_rows(at, scale)));
+            shrink[i] = kept * matrix_inverse(unit);
+            stream->unit[b][i] = unit;
+            stream->least = fmin(stream->least, unit);
 #endif
         }
 #pragma unroll MATRIX_UNROLL

@@ -85,6 +85,24 @@ static void put_extreme_codes(attention_call *call)
         put_q(call, 1, d, 0.25f);
 }
 
+/* Rows of q most of which is small beside some of it, for which every key has zeros. */
+static void put_small_beside_great(attention_call *call)
+{
+    const uint32_t heads = call->complete.num_kv_heads, tokens = attention_kv_len(call, 3);
+    float row[256] = {0.0f};
+
+    for (uint32_t h = 0; h < call->complete.num_q_heads; h++)
+        for (uint32_t d = 0; d < call->complete.head_dim; d++)
+            put_q(call, h, d, d % 4 == h % 4 ? 1000.0f : 0.03f * (float)(d % 7 + 1));
+    for (uint32_t t = 0; t < tokens; t++)
+        for (uint32_t h = 0; h < heads; h++) {
+            const uint32_t ratio = call->complete.num_q_heads / heads;
+            for (uint32_t d = 0; d < call->complete.head_dim; d++)
+                row[d] = d % 4 >= h * ratio && d % 4 < (h + 1) * ratio ? 0.0f : (float)((t * 5 + d) % 11) / 5.0f - 1.0f;
+            attention_put_row(call, ATTENTION_K, &(key_place){3, t}, h, row);
+        }
+}
+
 static void verify_changed(const attention_problem *problem, void (*change)(attention_call *))
 {
     attention_call *const call = attention_open(problem);
@@ -102,8 +120,10 @@ static void verify_types_of(const type_case *cases, size_t count)
         attention_verify(&p);
         verify_changed(&p, put_unlike_magnitudes);
         verify_changed(&p, put_no_numbers);
-        if (p.attention.paging == CLFD_PAGING_NONE)
+        if (p.attention.paging == CLFD_PAGING_NONE) {
             verify_changed(&p, put_extreme_codes);
+            verify_changed(&p, put_small_beside_great);
+        }
         p.attention.split_size = 200; /* a direct write */
         attention_verify(&p);
     }
@@ -192,6 +212,32 @@ START_TEST(scales_of_any_magnitude_match_the_reference)
 }
 END_TEST
 
+/* A key of no weight takes nothing from the others, however great its scale: first of all, and later. */
+START_TEST(a_great_scale_of_a_key_without_weight_changes_nothing)
+{
+    static const type_case types = {.k = CLFD_TYPE_INT8, .v = CLFD_TYPE_INT8};
+    float row[128];
+
+    for (uint32_t token = 0; token <= 40; token += 40) {
+        attention_problem p = problem_of(&types, token);
+        p.attention.split_size = 200;
+        attention_call *const call = attention_open(&p);
+        for (uint32_t d = 0; d < 128; d++) {
+            row[d] = -4.5f; /* a score of about -50 */
+            for (uint32_t i = 0; i < 2 * call->complete.num_q_heads; i++)
+                image_put(&call->images[ATTENTION_Q], 3, i % 2, i / 2, d, 1.0f);
+        }
+        for (uint32_t h = 0; h < call->complete.num_kv_heads; h++) {
+            attention_put_row(call, ATTENTION_K, &(key_place){3, token}, h, row);
+            image_put(&call->images[ATTENTION_V_SCALE], 3, token, h, 0, 0x1p28f);
+        }
+        attention_run(call);
+        attention_expect_reference(call);
+        attention_close(call);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -201,6 +247,7 @@ int main(void)
         pages_and_blocks_of_rows_match_the_reference,
         poison_of_hidden_codes_changes_no_bit,
         scales_of_any_magnitude_match_the_reference,
+        a_great_scale_of_a_key_without_weight_changes_nothing,
     };
     const int result = run_suite("decode_matrix_quantised", tests, COUNT(tests));
 

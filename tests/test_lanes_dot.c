@@ -84,6 +84,28 @@ START_TEST(an_element_far_above_the_others_takes_nothing_from_them)
 }
 END_TEST
 
+/* The same of many of them: five of eight. */
+START_TEST(many_elements_far_above_the_others_take_nothing_from_them)
+{
+    FOR_EACH_TYPE(q_type, q_types)
+    FOR_EACH_TYPE(kv_type, kv_types)
+    {
+        const attention_problem p = dot_case(*q_type, *kv_type);
+        attention_call *const call = attention_open(&p);
+        float row[HEAD_DIM];
+        for (uint32_t key = 0; key < KV_LEN; key++) {
+            for (uint32_t d = 0; d < HEAD_DIM; d++)
+                row[d] = d % 8 < 5 ? 0.0f : number(key, d);
+            put_key(call, key, row);
+        }
+        for (uint32_t head = 0; head < Q_HEADS; head++)
+            for (uint32_t d = 0; d < HEAD_DIM; d++)
+                image_put(&call->images[ATTENTION_Q], 0, 0, head, d, d % 8 < 5 ? 60000.0f : 0.03f * number(head, d));
+        finish(call);
+    }
+}
+END_TEST
+
 START_TEST(a_query_of_zeros_weighs_all_keys_alike)
 {
     FOR_EACH_TYPE(q_type, q_types)
@@ -173,6 +195,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         an_element_far_above_the_others_takes_nothing_from_them,
+        many_elements_far_above_the_others_take_nothing_from_them,
         a_query_of_zeros_weighs_all_keys_alike,
         infinities_and_nan_in_a_query_match_the_reference,
         the_greatest_sums_match_the_reference,

@@ -308,7 +308,7 @@ START_TEST(quantised_types_have_the_family_that_was_fastest)
         {CLFD_TYPE_INT8, 1, 0, CLFD_FAMILY_MATRIX, 2},
         {CLFD_TYPE_INT8, 1, 1, LANES, 4},
         {CLFD_TYPE_INT4, 1, 0, CLFD_FAMILY_MATRIX, 2},
-        {CLFD_TYPE_INT4, 4, 0, CLFD_FAMILY_MATRIX, 3},
+        {CLFD_TYPE_INT4, 8, 0, CLFD_FAMILY_MATRIX, 3},
         {CLFD_TYPE_FP8_E4M3, 1, 0, CLFD_FAMILY_MATRIX, 2},
         {CLFD_TYPE_FP8_E5M2, 4, 0, CLFD_FAMILY_MATRIX, 2},
         {CLFD_TYPE_Q8_0, 1, 0, CLFD_FAMILY_MATRIX, 2},
