@@ -689,6 +689,8 @@ START_TEST(tune_writes_where_the_library_reads)
     expect_success();
     read_row("named.json", &whole);
     cJSON_Delete(whole);
+    run_in("CLFD_TUNING=none", "tune " TUNED " --max-rows 0");
+    expect(2, "CLFD_TUNING is none");
     run_in(environment, "devices --device no-such-device");
     expect(1, "no-such-device");
     snprintf(environment, sizeof environment, "CLFD_TUNING= XDG_CONFIG_HOME=%s", folder);

@@ -93,7 +93,7 @@ static void put_small_beside_great(attention_call *call)
 
     for (uint32_t h = 0; h < call->complete.num_q_heads; h++)
         for (uint32_t d = 0; d < call->complete.head_dim; d++)
-            put_q(call, h, d, d % 4 == h % 4 ? 1000.0f : 0.03f * (float)(d % 7 + 1));
+            put_q(call, h, d, d % 4 == h % 4 ? 60000.0f : 0.03f * (float)(d % 7 + 1));
     for (uint32_t t = 0; t < tokens; t++)
         for (uint32_t h = 0; h < heads; h++) {
             const uint32_t ratio = call->complete.num_q_heads / heads;

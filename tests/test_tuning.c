@@ -455,6 +455,8 @@ END_TEST
 static const struct {
     const char *device, *text, *value, *rule;
 } refusals[] = {
+    {"PTX", "wg=64 lanes=8 wg=64", "wg", "once"},
+    {"PTX", "family=decode_lanes family=decode_lanes", "family", "once"},
     {"PTX", "wg=3", "wg=3", "a power of two from 1 to 1024"},
     {"PTX", "wg=0", "wg=0", "a power of two from 1 to 1024"},
     {"PTX", "wg=2048", "wg=2048", "a power of two from 1 to 1024"},

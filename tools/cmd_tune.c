@@ -24,8 +24,8 @@ struct values {
 #define FIELD(name) offsetof(struct values, name)
 
 static const option_row options[] = {
-    {"--output", OPTION_TEXT, "FILE", "the file of rows; default CLFD_TUNING, else your own, which clfd always reads",
-     FIELD(output), 0, 0},
+    {"--output", OPTION_TEXT, "FILE",
+     "the file of rows; default CLFD_TUNING, else your own, which clfd reads without it", FIELD(output), 0, 0},
     {"--quick", OPTION_FLAG, NULL, "a few classes of problems, with fewer rows and measurements", FIELD(quick), 0, 0},
     {"--budget", OPTION_COUNT, "SECONDS", "begin no further class after that time", FIELD(budget), 1, 0},
     {"--max-rows", OPTION_COUNT, "N", "rows that challenge the shipped one, per class; default no limit",
@@ -150,7 +150,9 @@ static bool find_output(const struct values *values, char path[MAX_PATH_BYTES], 
 {
     const char *named = values->output != NULL ? values->output : clfd_environment("CLFD_TUNING");
 
-    if (values->output == NULL && (named == NULL || strcmp(named, "none") == 0))
+    if (values->output == NULL && named != NULL && strcmp(named, "none") == 0)
+        return fault_usage(fault, "CLFD_TUNING is none, so that no file is read or written; --output must name one");
+    if (named == NULL)
         return clfd_config_path("tuning.json", path, MAX_PATH_BYTES) ||
                fault_failed(fault, "no folder for your own files is known; --output must name one");
     if (strlen(named) >= MAX_PATH_BYTES)

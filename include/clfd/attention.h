@@ -151,7 +151,7 @@ typedef struct clfd_attention {
     clfd_type out_type;    /* default q_type; plain, like q_type */
     uint32_t max_kv_len;   /* hard bound of every length, 1..2^31-1; sizes the workspace; required */
     uint32_t expected_kv_len; /* typical length, a hint for AUTO; default max_kv_len */
-    float scale;              /* finite; default 1 / sqrt(head_dim) */
+    float scale;              /* finite, at most 2e38; default 1 / sqrt(head_dim) */
     uint32_t causal;          /* 1: query i sees keys up to its own position p, by default aligned to the last key */
     uint32_t window;          /* 0, or query i sees only keys above p - window; tiles outside it are not read */
     float softcap;            /* 0, or scores become softcap * tanh(score / softcap); positive and finite */

@@ -150,8 +150,8 @@ CLFD_API clfd_status clfd_enqueue_merge(clfd_merge_plan *plan, cl_command_queue 
                                         cl_uint num_wait, const cl_event *wait, cl_event *event);
 
 /* Enqueues the pairwise merge of two states per row, each [rows][head_dim_v] and [rows]: merged = a (+) b. The plan
- * must have num_states 2 and out_type F32. merged may be exactly a or exactly b (the accumulator), and overlaps nothing
- * else. merged needs its statistics: a pairwise merge yields a state. */
+ * must have num_states 2 and out_type F32. Each array of merged may be exactly that of a or that of b (the accumulator), and
+ * overlaps nothing else. merged needs its statistics: a pairwise merge yields a state. */
 CLFD_API clfd_status clfd_enqueue_merge_pair(clfd_merge_plan *plan, cl_command_queue queue, uint32_t rows,
                                              const clfd_state_buffers *a, const clfd_state_buffers *b,
                                              const clfd_state_buffers *merged, cl_uint num_wait, const cl_event *wait,

@@ -2,6 +2,8 @@
 #include "plan/extent.h"
 #include <math.h>
 
+#define MAX_SCALE 2e38f /* log2(e) times it is still a float: kernels score in units of log2 */
+
 static bool any_stride(const clfd_score_strides *s)
 {
     return s->batch != 0 || s->head != 0 || s->query != 0 || s->key != 0;
@@ -90,8 +92,9 @@ static clfd_status check_shared_kv(const clfd_attention *a, const clfd_logger *l
 
 clfd_status clfd_complete_score(clfd_attention *a, const clfd_logger *logger)
 {
-    if (!isfinite(a->scale))
-        return clfd_fail(logger, CLFD_ERROR_SCALE, "scale is %g; it must be finite", (double)a->scale);
+    if (!(fabsf(a->scale) <= MAX_SCALE))
+        return clfd_fail(logger, CLFD_ERROR_SCALE, "scale is %g; it must be finite, and %g at most", (double)a->scale,
+                         (double)MAX_SCALE);
     if (a->scale == 0.0f)
         a->scale = (float)(1.0 / sqrt((double)a->head_dim));
     if (!isfinite(a->softcap) || a->softcap < 0.0f)

@@ -150,6 +150,17 @@ static int64_t family_of_key(const char *key)
     return families == 1u << LANES ? LANES : families == 1u << MATRIX ? MATRIX : families == 1u << VECTOR ? VECTOR : -1;
 }
 
+/* Whether a key stands in the text before `end`. */
+static bool stands_before(const char *text, const char *end, const char *key)
+{
+    word w;
+
+    for (const char *at = text; next_word(&at, &w) && w.whole.text < end;)
+        if (strcmp(w.key, key) == 0)
+            return true;
+    return false;
+}
+
 clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd_logger *logger)
 {
     word w;
@@ -158,6 +169,8 @@ clfd_status clfd_words_read_wish(const char *text, clfd_wish *wanted, const clfd
 
     wanted->family = wanted->exchange = -1;
     for (const char *at = text; next_word(&at, &w);) {
+        if (w.key[0] != '\0' && stands_before(text, w.whole.text, w.key))
+            return clfd_fail(logger, CLFD_ERROR_TUNING, "tuning is \"%s\"; %s may stand there once", text, w.key);
         if (strcmp(w.key, "family") == 0) {
             if (!find_name(family_names, CLFD_NUM_FAMILIES, w.value, &index))
                 return clfd_fail(logger, CLFD_ERROR_TUNING,
