@@ -30,7 +30,8 @@
  * A visible key with a NaN score, or a score of +inf, gives NaN in that row's out and lse and in no other's; a NaN in a
  * visible V gives NaN in that element of out. Scores are fp32: |score| beyond 2.3e38 counts as infinite, and a weight
  * below 2^-125 of the greatest one as 0, which makes NaN of an infinity in its V. An infinite scale may make NaN where
- * its products are infinite. Nothing else is ever used: neither what lies past a sequence's end nor the V of a key whose
+ * its products are infinite; so may finite numbers whose sums, of q K or of weights times V, leave the range of fp32.
+ * Nothing else is ever used: neither what lies past a sequence's end nor the V of a key whose
  * score is -inf.
  *
  * The algorithm is Flash-Decoding (Dao, Haziza, Massa, Sizov, 2023): the keys are cut into splits, each split is an
