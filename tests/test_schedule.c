@@ -364,15 +364,25 @@ END_TEST
 /* Of the matrix family no more work-groups begin than live on the device together; others have one for each item. */
 START_TEST(a_grid_of_the_matrix_family_is_bounded)
 {
-    const clfd_attention few = problem_of(32, 64, 8, 8192), many = problem_of(64, 8, 8, 4096);
+    const clfd_attention few = problem_of(32, 64, 8, 8192), some = problem_of(40, 32, 8, 1024);
+    clfd_attention many = problem_of(128, 8, 8, 4096);
     clfd_tuning row = matrix_row;
 
     ck_assert_uint_eq(made(&matrix_gpu, &few, &row).max_groups, 0);
+    ck_assert_uint_eq(made(&matrix_gpu, &few, &row).unit_groups, 1);
+    ck_assert_uint_eq(made(&matrix_gpu, &some, &row).max_groups, 0);
+    ck_assert_uint_eq(made(&matrix_gpu, &some, &row).unit_groups, 3);
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 4 * matrix_gpu.compute_units);
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).unit_groups, 4);
+    many.q_len = 2; /* 16 rows */
+    many.num_q_heads = 64;
     ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 2 * matrix_gpu.compute_units);
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).unit_groups, 2);
     row.groups_per_unit = 3;
     ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 3 * matrix_gpu.compute_units);
     row.family = CLFD_FAMILY_LANES;
     ck_assert_uint_eq(made(&matrix_gpu, &many, &row).max_groups, 0);
+    ck_assert_uint_eq(made(&matrix_gpu, &many, &row).unit_groups, 3);
 }
 END_TEST
 

@@ -146,11 +146,11 @@ static void append_features(const clfd_attention *a, bool balanced, line *to)
             append(to, " -D%s=%u", features[i].name, features[i].value);
 }
 
-/* Registers of a work-item with which as many work-groups as AUTO aims at live on a compute unit together. Left alone the
+/* Registers of a work-item with which so many work-groups live on a compute unit together. Left alone the
  * compiler takes more, and half of them wait: 153 instead of 128 cost the balanced schedule a third of its speed. */
-static uint32_t max_registers(const clfd_tuning *tuning)
+static uint32_t max_registers(const clfd_tuning *tuning, uint32_t groups)
 {
-    const uint32_t registers = 65536 / (tuning->work_group * tuning->groups_per_unit) / 8 * 8;
+    const uint32_t registers = 65536 / (tuning->work_group * groups) / 8 * 8;
     const uint32_t most = tuning->family == CLFD_FAMILY_MATRIX && tuning->parts > 1 ? 255 : 248;
 
     return registers < 32 ? 32 : registers > most ? most : registers;
@@ -191,7 +191,8 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
         append(&to, " -DDECODE_HEADS=%u -DVECTOR_WIDTH=%u -DVECTOR_TILE=%u -DVECTOR_PREFETCH=%u", schedule->heads_limit,
                tuning->width, tuning->tile, tuning->prefetch);
     if (ptx)
-        append(&to, " -cl-nv-maxrregcount=%u -cl-nv-verbose", max_registers(tuning));
+        append(&to, " -cl-nv-maxrregcount=%u -cl-nv-verbose",
+               max_registers(tuning, balanced ? tuning->groups_per_unit : schedule->unit_groups));
     if (caps->build_options[0] != '\0')
         append(&to, " %s", caps->build_options);
     return (int)to.used;

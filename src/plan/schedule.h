@@ -29,7 +29,8 @@ typedef struct clfd_schedule {
     uint64_t num_rows;     /* max_batch * q_len * num_q_heads */
     clfd_partials partials, balanced; /* of a call with splits, and of one with the balanced schedule */
     uint64_t workspace_bytes;
-    uint32_t max_groups; /* work-groups of the grid, which go through all items; 0: one per item */
+    uint32_t max_groups;  /* work-groups of the grid, which go through all items; 0: one per item */
+    uint32_t unit_groups; /* work-groups that registers must leave room for on a compute unit */
     bool fused; /* calls with splits need no merge kernel: the work-groups of a sequence merge its splits themselves */
     uint32_t slots, balanced_slots; /* matrix family: of a warp's ring, in either kernel */
     uint32_t merge_work_group;
