@@ -1,6 +1,7 @@
 /* The balanced schedule (cl/schedule.cl): under AUTO, with several sequences whose lengths are on the device, a fixed number
  * of work-groups shares all tiles evenly. Tiles of a few tokens and many groups, so that short sequences are cut up too;
  * neither is compiled in. */
+#include "run/context.h"
 #include "run/plan.h"
 #include "support/option_cases.h"
 #include "support/suite.h"
@@ -16,7 +17,7 @@ typedef struct shares {
     uint32_t tile, groups;
 } shares;
 
-static const shares fine = {4, 16};
+static const shares fine = {4, 16}, matrix = {64, 2}; /* of the matrix family, whose steps are as long */
 
 static attention_problem balanced_case(clfd_attention set)
 {
@@ -34,8 +35,10 @@ static void verify_balanced_in(const attention_problem *problem, shares s, size_
     for (size_t f = 0; f < NUM_DECODE_FORMS; f += step) {
         char tuning[TUNING_BYTES];
         attention_problem p = in_form(problem, f);
-        snprintf(tuning, sizeof tuning, "%s groups=%u min_split=%u split_tile=%u",
-                 p.attention.tuning != NULL ? p.attention.tuning : "", s.groups, s.tile, s.tile);
+        const bool own = p.attention.tuning == NULL;
+        const shares by = own && test_session_get()->context->caps.matrix ? matrix : s;
+        snprintf(tuning, sizeof tuning, "%s groups=%u min_split=%u split_tile=%u", own ? "" : p.attention.tuning,
+                 by.groups, by.tile, by.tile);
         p.attention.tuning = tuning;
         attention_call *const call = attention_open(&p);
         ck_assert_ptr_nonnull(call->plan->balanced.handle);
