@@ -1,4 +1,5 @@
 /* FIELD_REPORTS.md, "Empty sets, LSE, merge": the report stands beside the test. */
+#include "run/context.h"
 #include "support/compare.h"
 #include "support/field_report.h"
 #include "support/suite.h"
@@ -148,10 +149,14 @@ END_TEST
 /* 7 [pegainfer#21] */
 START_TEST(splits_without_keys_entered_the_result)
 {
+    /* Tiles of matrix units have 64 tokens. */
+    const char *const tuning =
+        test_session_get()->context->caps.matrix ? "family=decode_lanes split_tile=1" : "split_tile=1";
+
     for (int32_t n = 1; n <= 8; n++) {
         attention_problem p = report_problem(2, 2, 64, F16, 8);
         p.kv_lens = &n;
-        p.attention.tuning = "split_tile=1";
+        p.attention.tuning = tuning;
         report_split(&p, CLFD_SPLIT_COUNT, 4);
         attention_verify(&p);
         report_split(&p, CLFD_SPLIT_TOKENS, 2);
