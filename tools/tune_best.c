@@ -1,5 +1,6 @@
 #include "plan/check.h"
 #include "tune.h"
+#include <string.h>
 
 /* The rows that a plan of the class would try without a user's file. */
 static bool find_starts(const tune_class *class, const clfd_caps *caps, const clfd_tuning_files *shipped,
@@ -48,9 +49,9 @@ bool tune_find_best(tune_contest *contest, const clfd_caps *caps, const clfd_tun
         !tune_contest_compare(contest, &starts[first], result->seconds, &result->speedup, fault))
         return false;
     /* What is gained by accident is lost in the last comparison; a shipped row that is wrong is replaced in any case. */
-    result->is_tuned = first > 0 || result->speedup >= 1 + TUNE_MARGIN;
     tune_words(&starts[first], result->shipped);
     tune_words(&best, result->words);
+    result->is_tuned = first > 0 || (strcmp(result->words, result->shipped) != 0 && result->speedup >= 1 + TUNE_MARGIN);
     result->tried = contest->tried;
     result->refused = contest->refused;
     result->wrong = contest->wrong;
