@@ -125,6 +125,21 @@
 #define V_STEPS (HEAD_DIM_V / 16 / DIM_PARTS)
 #endif
 
+MATRIX_INLINE void matrix_set_lane(matrix_place *at, int lane)
+{
+    at->lane = lane;
+    at->row = (int)((uint)lane / 4);
+    at->pair = (int)((uint)lane % 4);
+}
+
+/* The same place, of which nothing that comes of the lane is known before: for the sake of what must not wait for it. */
+MATRIX_INLINE matrix_place matrix_place_again(const matrix_place *at)
+{
+    matrix_place again = *at;
+    matrix_set_lane(&again, matrix_opaque(at->lane));
+    return again;
+}
+
 /* Which dim of K is element i (0 to 3) of what a lane holds of product `step`. The order of dims is free as long as q has
  * the same: fp8 is taken as it lies together. */
 MATRIX_INLINE int matrix_key_dim(int step, int pair, int i)

@@ -50,21 +50,6 @@ typedef struct matrix_place {
 #include "matrix_emulated.cl"
 #include "matrix_ptx.cl"
 
-MATRIX_INLINE void matrix_set_lane(matrix_place *at, int lane)
-{
-    at->lane = lane;
-    at->row = (int)((uint)lane / 4);
-    at->pair = (int)((uint)lane % 4);
-}
-
-/* The same place, of which nothing that comes of the lane is known before: for the sake of what must not wait for it. */
-MATRIX_INLINE matrix_place matrix_place_again(const matrix_place *at)
-{
-    matrix_place again = *at;
-    matrix_set_lane(&again, matrix_opaque(at->lane));
-    return again;
-}
-
 /* A pair without its infinities and NaN, which become 0. */
 MATRIX_INLINE uint matrix_finite(uint pair)
 {
