@@ -137,8 +137,7 @@ static inline float8 packed_q4_0(uint2 bytes, bool high)
     return convert_float8(as_char8(codes) - (char)8);
 }
 
-static inline float8 packed_halves(ushort8 bits) { return vload_half8(0, (const half *)&bits); }
-static inline float8 packed_e5m2(uint2 codes) { return packed_halves(convert_ushort8(as_uchar8(codes)) << 8); }
+static inline float8 packed_e5m2(uint2 codes) { return half8_to_float8(convert_ushort8(as_uchar8(codes)) << 8); }
 #endif
 
 /* ---- Four-bit codes as signed bytes, 16 times the code: nibbles in the upper half of their byte -------------------- */
@@ -197,7 +196,7 @@ static inline float8 packed_e4m3(uint2 codes)
 {
     /* The sign lies in bits 15 and 14. One step of the magnitude carries into bit 14 from the NaN only. */
     const ushort8 bits = as_ushort8(convert_short8(as_char8(codes))) << 7;
-    return packed_halves(bits ^ ((bits + (ushort)0x80) & (ushort)0x4000));
+    return half8_to_float8(bits ^ ((bits + (ushort)0x80) & (ushort)0x4000));
 }
 #endif
 #if CLFD_PTX

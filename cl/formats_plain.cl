@@ -26,6 +26,9 @@ static inline float2 half2_to_float2(uint pair)
 #endif
 }
 
+/* The same of eight. Never from memory: PoCL's vload_half8 asks for whole vectors there. */
+static inline float8 half8_to_float8(ushort8 halves) { return vload_half8(0, (const half *)&halves); }
+
 typedef float8 f32_raw8;
 typedef uint4 f16_raw8;
 typedef uint4 bf16_raw8;
@@ -71,7 +74,7 @@ static inline float8 f16_unpack8(f16_raw8 raw)
 
 static inline float8 f16_floats8(const __global uchar *row, int index)
 {
-    return vload_half8(0, (const __global half *)row + index);
+    return half8_to_float8(as_ushort8(formats_load_halves8(row, index)));
 }
 
 static inline float f16_scale(const __global uchar *row, int index) { return 1.0f; }

@@ -136,12 +136,12 @@ void verify_unaligned(const decode_family *family)
     static const struct {
         clfd_type type;
         uint32_t promise;
+        uint32_t head_dim;
         int64_t k_token, v_token;
     } rows[] = {
-        {CLFD_TYPE_F16, 2, 129, 131},
-        {CLFD_TYPE_F16, 16, 129, 136},
-        {CLFD_TYPE_BF16, 2, 129, 129},
-        {CLFD_TYPE_F32, 4, 129, 130},
+        {CLFD_TYPE_F16, 2, 64, 129, 131}, {CLFD_TYPE_F16, 16, 64, 129, 136}, {CLFD_TYPE_BF16, 2, 64, 129, 129},
+        {CLFD_TYPE_F32, 4, 64, 129, 130}, {CLFD_TYPE_F16, 2, 8, 17, 19},     {CLFD_TYPE_F16, 4, 8, 18, 18},
+        {CLFD_TYPE_BF16, 2, 8, 17, 17},   {CLFD_TYPE_F32, 4, 8, 17, 18},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -149,6 +149,7 @@ void verify_unaligned(const decode_family *family)
         clfd_attention *const a = &p.attention;
         const uint32_t promise = rows[i].promise;
         a->q_type = a->k_type = rows[i].type;
+        a->head_dim = rows[i].head_dim;
         a->k_strides.token = rows[i].k_token;
         a->v_strides.token = rows[i].v_token;
         a->q_alignment = a->k_alignment = a->v_alignment = promise;
