@@ -17,6 +17,26 @@ typedef struct clfd_decode_call {
     bool warmup; /* batch 1, kv_len 0; the workspace begins with the merge's list and holds nothing else */
 } clfd_decode_call;
 
+/* The inputs that only an option asks for, a bit each, in the order in which a kernel has them. */
+enum {
+    CLFD_WANTS_ALIBI = 1u << 0,
+    CLFD_WANTS_BIAS = 1u << 1,
+    CLFD_WANTS_MASK = 1u << 2,
+    CLFD_WANTS_SINKS = 1u << 3,
+    CLFD_WANTS_POSITIONS = 1u << 4,
+    CLFD_WANTS_KV_START = 1u << 5,
+    CLFD_WANTS_CACHE_ROWS = 1u << 6,
+    CLFD_WANTS_BLOCK_TABLE = 1u << 7,
+    CLFD_WANTS_PAGE_INDPTR = 1u << 8,
+    CLFD_WANTS_K_SCALE = 1u << 9,
+    CLFD_WANTS_V_SCALE = 1u << 10,
+    CLFD_WANTS_K_ZERO = 1u << 11,
+    CLFD_WANTS_V_ZERO = 1u << 12,
+};
+
+/* Those of a plan. */
+uint32_t clfd_decode_wants(const clfd_attention *attention);
+
 /* Bytes of q or out that a call of `batch` sequences touches. The plan has checked that the product fits. */
 uint64_t clfd_row_bytes(const clfd_attention *attention, const clfd_strides *strides, uint32_t batch, uint32_t dim,
                         clfd_type type);

@@ -2,6 +2,23 @@
 #include "run/decode.h"
 #include "type.h"
 
+uint32_t clfd_decode_wants(const clfd_attention *a)
+{
+    const bool own_v = !a->v_from_k, k_groups = clfd_type_is_grouped(a->k_type),
+               v_groups = clfd_type_is_grouped(a->v_type);
+
+    return (a->alibi ? CLFD_WANTS_ALIBI : 0) | (a->bias_type != 0 ? CLFD_WANTS_BIAS : 0) |
+           (a->mask != CLFD_MASK_NONE ? CLFD_WANTS_MASK : 0) | (a->sinks ? CLFD_WANTS_SINKS : 0) |
+           (a->query_positions ? CLFD_WANTS_POSITIONS : 0) | (a->kv_start ? CLFD_WANTS_KV_START : 0) |
+           (a->cache_batch_idx ? CLFD_WANTS_CACHE_ROWS : 0) |
+           (a->paging != CLFD_PAGING_NONE ? CLFD_WANTS_BLOCK_TABLE : 0) |
+           (a->paging == CLFD_PAGING_CSR ? CLFD_WANTS_PAGE_INDPTR : 0) |
+           (clfd_type_has_scales(a->k_type) ? CLFD_WANTS_K_SCALE : 0) |
+           (clfd_type_has_scales(a->v_type) && own_v ? CLFD_WANTS_V_SCALE : 0) |
+           (k_groups && a->k_quant.zeros ? CLFD_WANTS_K_ZERO : 0) |
+           (v_groups && a->v_quant.zeros && own_v ? CLFD_WANTS_V_ZERO : 0);
+}
+
 uint64_t clfd_row_bytes(const clfd_attention *attention, const clfd_strides *strides, uint32_t batch, uint32_t dim,
                         clfd_type type)
 {
@@ -80,27 +97,29 @@ clfd_status clfd_check_decode_buffers(const clfd_plan *plan, const clfd_decode_c
     const call_extents e = find_extents(a, call);
     const uint64_t batch = b->batch, sequences = a->shared_kv ? 1 : batch, i4 = sizeof(int32_t), f4 = sizeof(float);
     const size_t k_scale = clfd_type_size(a->k_quant.scale_type), v_scale = clfd_type_size(a->v_quant.scale_type);
-    const bool k_scales = clfd_type_has_scales(a->k_type), v_scales = clfd_type_has_scales(a->v_type) && !a->v_from_k;
-    const bool csr = a->paging == CLFD_PAGING_CSR;
+    const uint32_t wants = clfd_decode_wants(a);
     const operand operands[] = {
         {"q", &b->q, clfd_row_bytes(a, &a->q_strides, b->batch, a->head_dim, a->q_type), clfd_type_size(a->q_type),
          a->q_alignment, true, false, false},
         {"k", &b->k, e.k, clfd_type_alignment(a->k_type), a->k_alignment, true, false, false},
         {"v", &b->v, e.v, clfd_type_alignment(a->v_type), a->v_alignment, !a->v_from_k, false, false},
         {"kv_lens", &b->kv_lens, sequences * i4, i4, 0, true, true, false},
-        {"alibi", &b->alibi, a->num_q_heads * f4, f4, 0, a->alibi, false, false},
-        {"bias", &b->bias, e.bias, clfd_type_size(a->bias_type), 0, a->bias_type != 0, false, false},
-        {"mask", &b->mask, e.mask, a->mask == CLFD_MASK_TREE ? 4 : 1, 0, a->mask != CLFD_MASK_NONE, false, false},
-        {"sinks", &b->sinks, a->num_q_heads * f4, f4, 0, a->sinks, false, false},
-        {"query_positions", &b->query_positions, batch * a->q_len * i4, i4, 0, a->query_positions, false, false},
-        {"kv_start", &b->kv_start, sequences * i4, i4, 0, a->kv_start, false, false},
-        {"cache_batch_idx", &b->cache_batch_idx, sequences * i4, i4, 0, a->cache_batch_idx, false, false},
-        {"block_table", &b->block_table, e.block_table, i4, 0, a->paging != CLFD_PAGING_NONE, false, false},
-        {"page_indptr", &b->page_indptr, (clfd_cache_rows(a, batch) + 1) * i4, i4, 0, csr, false, false},
-        {"k_scale", &b->k_scale, e.k_scale, k_scale, 0, k_scales, false, false},
-        {"v_scale", &b->v_scale, e.v_scale, v_scale, 0, v_scales, false, false},
-        {"k_zero", &b->k_zero, e.k_scale, k_scale, 0, k_scales && a->k_quant.zeros, false, false},
-        {"v_zero", &b->v_zero, e.v_scale, v_scale, 0, v_scales && a->v_quant.zeros, false, false},
+        {"alibi", &b->alibi, a->num_q_heads * f4, f4, 0, (wants & CLFD_WANTS_ALIBI) != 0, false, false},
+        {"bias", &b->bias, e.bias, clfd_type_size(a->bias_type), 0, (wants & CLFD_WANTS_BIAS) != 0, false, false},
+        {"mask", &b->mask, e.mask, a->mask == CLFD_MASK_TREE ? 4 : 1, 0, (wants & CLFD_WANTS_MASK) != 0, false, false},
+        {"sinks", &b->sinks, a->num_q_heads * f4, f4, 0, (wants & CLFD_WANTS_SINKS) != 0, false, false},
+        {"query_positions", &b->query_positions, batch * a->q_len * i4, i4, 0, (wants & CLFD_WANTS_POSITIONS) != 0,
+         false, false},
+        {"kv_start", &b->kv_start, sequences * i4, i4, 0, (wants & CLFD_WANTS_KV_START) != 0, false, false},
+        {"cache_batch_idx", &b->cache_batch_idx, sequences * i4, i4, 0, (wants & CLFD_WANTS_CACHE_ROWS) != 0, false,
+         false},
+        {"block_table", &b->block_table, e.block_table, i4, 0, (wants & CLFD_WANTS_BLOCK_TABLE) != 0, false, false},
+        {"page_indptr", &b->page_indptr, (clfd_cache_rows(a, batch) + 1) * i4, i4, 0,
+         (wants & CLFD_WANTS_PAGE_INDPTR) != 0, false, false},
+        {"k_scale", &b->k_scale, e.k_scale, k_scale, 0, (wants & CLFD_WANTS_K_SCALE) != 0, false, false},
+        {"v_scale", &b->v_scale, e.v_scale, v_scale, 0, (wants & CLFD_WANTS_V_SCALE) != 0, false, false},
+        {"k_zero", &b->k_zero, e.k_scale, k_scale, 0, (wants & CLFD_WANTS_K_ZERO) != 0, false, false},
+        {"v_zero", &b->v_zero, e.v_scale, v_scale, 0, (wants & CLFD_WANTS_V_ZERO) != 0, false, false},
         {"out", &b->out, clfd_row_bytes(a, &a->out_strides, b->batch, a->head_dim_v, a->out_type),
          clfd_type_size(a->out_type), a->out_alignment, true, false, true},
         {"lse", &b->lse, batch * a->q_len * a->num_q_heads * f4, f4, 0, true, true, true},
@@ -109,7 +128,7 @@ clfd_status clfd_check_decode_buffers(const clfd_plan *plan, const clfd_decode_c
     clfd_range ranges[CLFD_MAX_RANGES];
     size_t count = 0;
 
-    if (!csr && b->num_page_indices != 0)
+    if (a->paging != CLFD_PAGING_CSR && b->num_page_indices != 0)
         return clfd_fail(&plan->context->logger, CLFD_ERROR_PAGING,
                          "num_page_indices is %u; without CLFD_PAGING_CSR it must be 0", b->num_page_indices);
     if (b->num_page_indices > INT32_MAX)

@@ -7,42 +7,53 @@ clfd_status clfd_launch_decode(clfd_plan *plan, cl_command_queue queue, const cl
     const clfd_attention *const a = &plan->attention;
     const clfd_buffers *const b = &call->buffers;
     clfd_kernel *const kernel = call->balanced ? &plan->balanced : &plan->decode;
-    /* In the order of DECODE_ARGUMENTS in cl/inputs.cl, but for args. */
-    const clfd_buffer *const buffers[] = {
-        &b->q,
-        &b->k,
-        a->v_from_k ? &b->k : &b->v,
-        &b->kv_lens,
-        &b->alibi,
-        &b->bias,
-        &b->mask,
-        &b->sinks,
-        &b->query_positions,
-        &b->kv_start,
-        &b->cache_batch_idx,
-        &b->block_table,
-        &b->page_indptr,
-        &b->k_scale,
-        a->v_from_k ? &b->k_scale : &b->v_scale,
-        &b->k_zero,
-        a->v_from_k ? &b->k_zero : &b->v_zero,
-        &b->out,
-        &b->lse,
-        &b->status,
-        &b->workspace,
-    };
-    enum { NUM_BUFFERS = sizeof buffers / sizeof buffers[0], ARGS = 4 }; /* the place of decode_args */
-    cl_mem mems[NUM_BUFFERS];
-    clfd_argument arguments[NUM_BUFFERS + 1];
     const decode_args args = clfd_make_decode_args(plan, call);
+    const uint32_t wants = clfd_decode_wants(a);
+    /* In the order of DECODE_ARGUMENTS in cl/inputs.cl. */
+    const struct {
+        const clfd_buffer *buffer; /* NULL: args */
+        uint32_t wanted;           /* 0: always */
+    } inputs[] = {
+        {&b->q, 0},
+        {&b->k, 0},
+        {a->v_from_k ? &b->k : &b->v, 0},
+        {&b->kv_lens, 0},
+        {NULL, 0},
+        {&b->alibi, CLFD_WANTS_ALIBI},
+        {&b->bias, CLFD_WANTS_BIAS},
+        {&b->mask, CLFD_WANTS_MASK},
+        {&b->sinks, CLFD_WANTS_SINKS},
+        {&b->query_positions, CLFD_WANTS_POSITIONS},
+        {&b->kv_start, CLFD_WANTS_KV_START},
+        {&b->cache_batch_idx, CLFD_WANTS_CACHE_ROWS},
+        {&b->block_table, CLFD_WANTS_BLOCK_TABLE},
+        {&b->page_indptr, CLFD_WANTS_PAGE_INDPTR},
+        {&b->k_scale, CLFD_WANTS_K_SCALE},
+        {&b->v_scale, CLFD_WANTS_V_SCALE},
+        {&b->k_zero, CLFD_WANTS_K_ZERO},
+        {&b->v_zero, CLFD_WANTS_V_ZERO},
+        {&b->out, 0},
+        {&b->lse, 0},
+        {&b->status, 0},
+        {&b->workspace, 0},
+    };
+    enum { NUM_INPUTS = sizeof inputs / sizeof inputs[0] };
+    cl_mem mems[NUM_INPUTS];
+    clfd_argument arguments[NUM_INPUTS];
+    size_t count = 0;
     const uint64_t most = plan->schedule.max_groups;
 
-    for (int i = 0; i < NUM_BUFFERS; i++) {
-        mems[i] = clfd_buffer_mem(buffers[i]);
-        arguments[i < ARGS ? i : i + 1] = (clfd_argument){sizeof(cl_mem), &mems[i]};
+    for (int i = 0; i < NUM_INPUTS; i++) {
+        if (inputs[i].wanted != 0 && (wants & inputs[i].wanted) == 0)
+            continue;
+        if (inputs[i].buffer == NULL) {
+            arguments[count++] = (clfd_argument){sizeof args, &args};
+            continue;
+        }
+        mems[i] = clfd_buffer_mem(inputs[i].buffer);
+        arguments[count++] = (clfd_argument){sizeof(cl_mem), &mems[i]};
     }
-    arguments[ARGS] = (clfd_argument){sizeof args, &args};
-    return clfd_kernel_launch(kernel, queue, arguments, NUM_BUFFERS + 1,
+    return clfd_kernel_launch(kernel, queue, arguments, count,
                               call->balanced                            ? plan->schedule.num_groups
                               : most > 0 && most < (uint64_t)args.items ? most
                                                                         : (uint64_t)args.items,
