@@ -120,25 +120,6 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 1));
         greatest = max(greatest, matrix_from(at, greatest, at->lane ^ 2));
         uint coarse = 0, counted = 0;
-#pragma unroll MATRIX_UNROLL
-        for (int u = 0; u < K_UNITS; u++)
-#pragma unroll MATRIX_UNROLL
-            for (int i = 0; i < K_MEETS; i++)
-#pragma unroll MATRIX_UNROLL
-                for (int n = 0; n < 4; n++) {
-                    const int step = K_FIRST_STEP(u) + i;
-                    if (step > K_LAST_STEP(u))
-                        continue;
-                    const uint pair = pairs[K_PRODUCT(step, u)][n], first = pair & 0x7fffu, last = pair >> 16 & 0x7fffu;
-                    coarse += matrix_is_coarse(first, greatest) + matrix_is_coarse(last, greatest);
-                    counted += (first != 0) + (last != 0);
-                }
-        coarse += matrix_from(at, coarse, at->lane ^ 1);
-        coarse += matrix_from(at, coarse, at->lane ^ 2);
-        counted += matrix_from(at, counted, at->lane ^ 1);
-        counted += matrix_from(at, counted, at->lane ^ 2);
-        if (coarse * FINE_PART > counted)
-            greatest = 0x7c00u; /* as if one were infinite */
         const float inverse = as_float(0x7f000000u - as_uint(matrix_digits_unit(greatest)));
 #pragma unroll MATRIX_UNROLL
         for (int u = 0; u < K_UNITS; u++)
@@ -150,10 +131,13 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
                     continue;
 #pragma unroll MATRIX_UNROLL
                 for (int n = 0; n < 4; n++) {
-                    const float2 elements = half2_to_float2(pairs[product][n]);
+                    const uint pair = pairs[product][n], first = pair & 0x7fffu, last = pair >> 16 & 0x7fffu;
+                    const float2 elements = half2_to_float2(pair);
                     const int k = matrix_pair_first(n), other = k + (K_TYPE == TYPE_INT4 ? 4 : 1);
                     digits[k / 4][k % 4] = greatest < 0x7c00u ? matrix_digits(elements.x, inverse) : 0;
                     digits[other / 4][other % 4] = greatest < 0x7c00u ? matrix_digits(elements.y, inverse) : 0;
+                    coarse += matrix_is_coarse(first, greatest) + matrix_is_coarse(last, greatest);
+                    counted += (first != 0) + (last != 0);
                 }
 #pragma unroll MATRIX_UNROLL
                 for (int n = 0; n < K_SETS; n++) {
@@ -163,6 +147,12 @@ MATRIX_INLINE void matrix_load_queries(const __global q_element *q, const decode
                                   : (uint2)(matrix_gather(digits[0], digit), matrix_gather(digits[1], digit));
                 }
             }
+        coarse += matrix_from(at, coarse, at->lane ^ 1);
+        coarse += matrix_from(at, coarse, at->lane ^ 2);
+        counted += matrix_from(at, counted, at->lane ^ 1);
+        counted += matrix_from(at, counted, at->lane ^ 2);
+        if (coarse * FINE_PART > counted)
+            greatest = 0x7c00u; /* as if one were infinite */
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < LANE_ROWS; i++) {
             const uint top = matrix_from(at, greatest, 4 * (2 * at->pair + i));

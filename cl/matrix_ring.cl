@@ -234,7 +234,7 @@ MATRIX_INLINE void matrix_find_steps(const decode_args *args, matrix_ring *ring)
     matrix_find_scale_steps(args, ring->steps.step, &ring->scales);
 }
 
-/* Goes on to the tile to fill next. */
+/* Goes on to the tile to fill next. Where there are runs there are no scales: DECODE_RUN. */
 MATRIX_INLINE void matrix_go_on(const decode_args *args, matrix_ring *ring)
 {
     int step = ring->steps.step;
@@ -245,7 +245,6 @@ MATRIX_INLINE void matrix_go_on(const decode_args *args, matrix_ring *ring)
         const int farther = matrix_end_run(&ring->steps);
         ring->k += farther * args->k.token;
         ring->v += farther * args->v.token;
-        matrix_move_scales(args, farther, &ring->scales);
         matrix_find_steps(args, ring);
         step += farther;
     }

@@ -46,18 +46,7 @@ MATRIX_INLINE void matrix_find_scales(const decode_args *args, const decode_inpu
 #endif
 }
 
-/* Without pages: goes on by `tokens`. */
-MATRIX_INLINE void matrix_move_scales(const decode_args *args, int tokens, matrix_scale_rows *rows)
-{
-#if K_SLOT_SCALES > 0
-    rows->k += tokens * args->k_scale.token * SCALE_BYTES(K_SCALE_TYPE);
-#endif
-#if V_SLOT_SCALES > 0
-    rows->v += tokens * args->v_scale.token * SCALE_BYTES(V_SCALE_TYPE);
-#endif
-}
-
-/* The same by the tokens of `step`, again and again. */
+/* Without pages: goes on by the tokens of `step`, again and again. */
 MATRIX_INLINE void matrix_find_scale_steps(const decode_args *args, int step, matrix_scale_rows *rows)
 {
 #if K_SLOT_SCALES > 0
