@@ -88,13 +88,13 @@ typedef struct decode_item {
     int batch, kv_head, first_row; /* kv_head: the first one */
     decode_sequence sequence;
     int begin, end; /* the item's tokens that some row of the block may see, or that lie between them */
-    int stride;     /* from tile to tile of those that are the item's; where they lie in runs, of such a run's tiles */
-    int run;        /* tiles of a run: 1 or DECODE_RUN */
-    int splits;     /* of the sequence */
-    int slot;       /* where partial states go: the split, or the balanced schedule's number */
-    bool direct;    /* no: the rows are complete, and go to out and lse */
-    float k_scale;  /* the call's scale, times the factor of K's tensor */
-    float v_scale;  /* the factor of V's tensor */
+    int stride; /* tokens from one of the item's tiles to its next; run times as many from one of its runs to the next */
+    int run;    /* tiles of a run, side by side: 1 or DECODE_RUN */
+    int splits;    /* of the sequence */
+    int slot;      /* where partial states go: the split, or the balanced schedule's number */
+    bool direct;   /* no: the rows are complete, and go to out and lse */
+    float k_scale; /* the call's scale, times the factor of K's tensor */
+    float v_scale; /* the factor of V's tensor */
 } decode_item;
 
 typedef struct decode_row {
@@ -397,7 +397,7 @@ static inline void decode_store_quad(const decode_args *args, const decode_item 
 #if V_SCALE == SCALE_TENSOR
     value *= item->v_scale;
 #endif
-    *(__global float4 *)(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d)) = value;
+    STATE_WRITE4(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d), value);
 }
 
 /* Writes a row's statistics (m in natural units): to lse under a direct write, else to the workspace. */

@@ -51,7 +51,7 @@ MATRIX_INLINE void matrix_clear(matrix_stream *stream)
 /* Goes through the warp's tiles of an item. */
 MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
                                const matrix_place *start, const __global q_element *q, bool careful,
-                               matrix_stream *stream)
+                               __global float *workspace, matrix_stream *stream)
 {
     /* Tokens from the warp's tile to the end. A window of far positions may begin anywhere behind it. */
     int left = max(item->end - item->begin, 0) - start->warp * TILE;
@@ -65,33 +65,41 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_load_queries(q, args, item, at, &queries);
     /* Counted by the work-group's first warp, and down, because a token past the last one may not fit in an int. */
     matrix_steps steps = matrix_begin_steps(item);
-    for (int rest = item->end - item->begin, step; rest > 0; rest -= step, left -= step) {
-        float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
-        matrix_values values;
-        uint slot;
+    int rest = item->end - item->begin;
+    bool ordered = careful || !matrix_mark_states(args, item, at, workspace);
+    /* In two parts with the fence behind the marks between them. */
+    for (int pause = ordered ? 0 : matrix_fence_place(item, at, left);; pause = 0, ordered = true) {
+        for (int step; rest > 0; rest -= step, left -= step) {
+            float4 scores[MATRIX_BLOCKS], weights[MATRIX_BLOCKS];
+            matrix_values values;
+            uint slot;
 
-        if (MATRIX_SKIPS(left))
-            break;
-        step = matrix_next_tile(&steps);
-        slot = matrix_take_slot(&ring);
-        matrix_read_key_scales(at, slot, &scales);
+            if (MATRIX_SKIPS(left - pause))
+                break;
+            step = matrix_next_tile(&steps);
+            slot = matrix_take_slot(&ring);
+            matrix_read_key_scales(at, slot, &scales);
 #if K_INTEGERS
-        matrix_dot_digits(q, args, item, at, slot, &queries, &scales, careful, scores);
-        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
+            matrix_dot_digits(q, args, item, at, slot, &queries, &scales, careful, scores);
+            matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
 #else
-        matrix_keys keys;
-        matrix_load_keys(at, slot, &keys);
-        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
-        matrix_dot(at, &queries, &keys, scores);
+            matrix_keys keys;
+            matrix_load_keys(at, slot, &keys);
+            matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 == 0);
+            matrix_dot(at, &queries, &keys, scores);
 #endif
-        matrix_score(args, in, item, at, &queries, &scales, &ring, left, scores);
-        slot = matrix_take_slot(&ring);
-        matrix_read_value_scales(at, slot, &scales);
-        matrix_load_values(at, slot, &values);
-        matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
-        matrix_raise(at, &scales, scores, stream);
-        matrix_weigh(scores, stream, weights);
-        matrix_accumulate(at, &values, &scales, scores, weights, careful, stream);
+            matrix_score(args, in, item, at, &queries, &scales, &ring, left, scores);
+            slot = matrix_take_slot(&ring);
+            matrix_read_value_scales(at, slot, &scales);
+            matrix_load_values(at, slot, &values);
+            matrix_refill(args, in, at, &ring, MATRIX_SLOTS % 2 != 0);
+            matrix_raise(at, &scales, scores, stream);
+            matrix_weigh(scores, stream, weights);
+            matrix_accumulate(at, &values, &scales, scores, weights, careful, stream);
+        }
+        if (ordered)
+            break;
+        matrix_fence();
     }
     matrix_wait(0);
     matrix_sync();
@@ -151,7 +159,7 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
                 break;
 #else
             matrix_clear(&stream);
-            matrix_walk(&args, &in, &again, &at, q, careful, &stream);
+            matrix_walk(&args, &in, &again, &at, q, careful, workspace, &stream);
             if (!matrix_is_irregular(&at, &stream))
                 break;
 #endif

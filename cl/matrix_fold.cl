@@ -2,16 +2,20 @@
  * work-group meet in local memory; those of splits, which other work-groups wrote, come to registers.
  *
  * The splits of a row are merged in the kernel that made them where DECODE_FUSED says so: the last work-group to finish
- * does it, warp by warp. A warp of each work-group owns the same rows; it counts itself in when their partial states are
- * written, and the one that finds itself the last merges them, in the order of the splits. More than MERGE_MOST splits
- * merge in two levels: the last of every MERGE_GROUP neighbours merges these into the first one's slot, and the last of
- * the groups merges what they made.
+ * does it, warp by warp. A warp of each work-group owns the same rows; it counts itself in when it has written their partial
+ * states, and the one that finds itself the last merges them, in the order of the splits. More than MERGE_MOST splits
+ * merge in two levels: the last of every MERGE_GROUP neighbours merges these into a slot behind those of all splits, and the
+ * last of the groups merges what they made.
  *
  * Counters lie in the control region of the workspace, [sequence][kv_head][pass][warp] and then, group by group,
  * [sequence][kv_head][pass][warp][MERGE_MOST]; they are left at zero.
  *
- * Memory model: PTX ISA, "Memory consistency model": what the lanes of a warp wrote before bar.warp.sync is released by an
- * acq_rel operation of one of them, and acquired by the operation that reads the count.
+ * Memory model: PTX ISA, "Memory consistency model". What the lanes of a warp wrote before bar.warp.sync is released by an
+ * acq_rel operation of one of them, and acquired by the operation that reads the count. That release waits until what was
+ * written has arrived, a way to the second-level cache and back. Under MERGE_MARKS a work-group instead marks its slots as
+ * MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all counts,
+ * sees of each float the mark or the state. What is still missing it reads again: it was written before the count, and is on
+ * its way.
  *
  * Tunables: those of matrix.cl.
  */
@@ -154,6 +158,18 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
 #if DECODE_FUSED
 #define MERGE_MOST 16 /* states that one merge takes */
 #define MERGE_GROUP 8
+/* Not where what makes operands of codes bounds the time, which is shorter without marks (int4 on an H200: 50.4, not 51.1). */
+#define MERGE_MARKS (!K_SCALED && !V_SCALED)
+#if MERGE_MARKS
+#define MERGE_ORDER "acquire"
+#else
+#define MERGE_ORDER "acq_rel"
+#endif
+
+/* What stands for a float of a state that is not there yet: a NaN that no operation results in. */
+#define MISSING as_float(0xffffffffu)
+
+MATRIX_INLINE bool matrix_is_missing(float x) { return as_uint(x) == 0xffffffffu; }
 
 /* Counts this warp in; true for the last of `count`, which leaves the counter at 0. */
 MATRIX_INLINE bool matrix_arrive(const matrix_place *at, __global int *counter, int count)
@@ -162,7 +178,7 @@ MATRIX_INLINE bool matrix_arrive(const matrix_place *at, __global int *counter, 
 
     matrix_sync();
     if (at->lane == 0) {
-        asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+        asm volatile("atom." MERGE_ORDER ".gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
         if (before == count - 1)
             *counter = 0;
     }
@@ -186,8 +202,8 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
 /* States whose o a lane has on their way to registers at once: a part of MERGE_MOST, so that none is met twice. */
 #define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : 16 / FOLD_QUADS)
 
-/* The lane's state of `count` of a row's, of which `slot` is the first, `step` apart. */
-MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, long slot, int count, int step,
+/* The lane's state of `count` of a row's, of which `slot` is the first. */
+MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, long slot, int count,
                                      const __global float *workspace, matrix_fold *fold)
 {
     const __global float *const stats = workspace + args->stats_offset;
@@ -196,31 +212,28 @@ MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place
     fold->exponent = -INFINITY;
     fold->l = fold->unit = 0.0f;
     if (i < count) {
-        const float2 state = state_load(stats, stats + args->stats_stride, slot + i * step);
+        const float2 state = state_load(stats, stats + args->stats_stride, slot + i);
         fold->exponent = state.x;
         fold->l = fold->unit = state.y;
     }
 }
 
 /* Merges those states. */
-MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, long slot, int count, int step,
+MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, long slot, int count,
                                        const __global float *workspace, matrix_fold *fold)
 {
     const __global float *from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
 
 #pragma unroll 1
-    for (int first = 0; first < count; first += MERGE_BATCH, from += MERGE_BATCH * step * HEAD_DIM_V) {
+    for (int first = 0; first < count; first += MERGE_BATCH, from += MERGE_BATCH * HEAD_DIM_V) {
         float4 o[MERGE_BATCH][FOLD_QUADS];
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < MERGE_BATCH; i++)
 #pragma unroll MATRIX_UNROLL
-            for (int q = 0; q < FOLD_QUADS; q++) {
-                o[i][q] = 0.0f;
-                if (first + i < count)
-                    o[i][q] = *(const __global float4 *)(from + (i * step * HEAD_DIM_V + matrix_fold_dim(at, q)));
-            }
+            for (int q = 0; q < FOLD_QUADS; q++)
+                o[i][q] = ptx_read4_if(from + (i * HEAD_DIM_V + matrix_fold_dim(at, q)), first + i < count);
         if (first == 0) { /* not before the loads, which would wait for it */
-            matrix_load_state(args, at, slot, count, step, workspace, fold);
+            matrix_load_state(args, at, slot, count, workspace, fold);
             matrix_begin_fold(at, fold);
         }
 #pragma unroll MATRIX_UNROLL
@@ -233,6 +246,35 @@ MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_pla
         }
     }
 }
+
+/* Whether something of what was merged was NaN, as what is missing is. */
+MATRIX_INLINE bool matrix_merged_nan(const matrix_fold *fold)
+{
+    bool any = isnan(fold->total);
+#pragma unroll MATRIX_UNROLL
+    for (int q = 0; q < FOLD_QUADS; q++)
+        any |= isnan(fold->o[q].x) || isnan(fold->o[q].y) || isnan(fold->o[q].z) || isnan(fold->o[q].w);
+    return any;
+}
+
+/* Waits until none of those states is missing. */
+MATRIX_INLINE void matrix_await_states(const decode_args *args, const matrix_place *at, long slot, int count,
+                                       const __global float *workspace)
+{
+    bool missing;
+    do {
+        missing = state_has(workspace, args->stats_offset + slot + min(at->lane % FOLD_LANES, count - 1),
+                            args->stats_stride, MISSING);
+#pragma unroll 1
+        for (int i = 0; i < count * FOLD_QUADS; i++) {
+            const int dim = matrix_fold_dim(at, i % FOLD_QUADS);
+            const float4 o =
+                ptx_read4_if(workspace + (args->partial_o_offset + (slot + i / FOLD_QUADS) * HEAD_DIM_V + dim), true);
+            missing |=
+                matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) || matrix_is_missing(o.w);
+        }
+    } while (matrix_any(at, missing));
+}
 #endif
 
 /* The rows that a warp's lanes fold or merge together, turn by turn: those of [begin, end) that are its own in all
@@ -244,6 +286,61 @@ MATRIX_INLINE int matrix_own_row(const matrix_place *at, int turn, int begin)
 }
 
 #define FOLD_TURNS(rows) (((rows) + MATRIX_WARPS - 1) / MATRIX_WARPS)
+
+#if DECODE_FUSED
+/* The slot of a group of splits. */
+MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return item->splits + split / MERGE_GROUP; }
+#endif
+
+/* Marks as missing what the warp's rows of the item will have in the workspace, and in the slot of the split's group: the
+ * last of those who do so counts itself in before the group is merged. Whether there was something to mark. */
+MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item *item, const matrix_place *at,
+                                      __global float *workspace)
+{
+#if DECODE_FUSED && MERGE_MARKS
+    decode_item target = *item;
+
+    if (item->direct)
+        return false;
+#pragma unroll 1
+    for (int level = item->splits > MERGE_MOST ? 0 : 1; level < 2; level++) {
+        target.slot = level == 0 ? matrix_group_slot(item, item->slot) : item->slot;
+#pragma unroll 1
+        for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
+            const int r = matrix_own_row(at, turn, 0);
+            if (r >= DECODE_ROWS || !decode_row_exists(args, item, r))
+                continue;
+            const decode_row row = decode_find_row(args, item, r);
+            const long slot = decode_slot(args, &target, &row);
+#pragma unroll MATRIX_UNROLL
+            for (int q = 0; q < FOLD_QUADS; q++)
+                ptx_write4(workspace + (args->partial_o_offset + slot * HEAD_DIM_V + matrix_fold_dim(at, q)),
+                           (float4)MISSING);
+            if (at->lane % FOLD_LANES == 0)
+                state_fill(workspace, args->stats_offset + slot, args->stats_stride, MISSING);
+        }
+    }
+    matrix_sync(); /* one lane counts for all */
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* How many tokens before the item's end a warp whose first tile is `left` before it puts the fence behind its marks. There it
+ * waits for all copies on their way, so that warps take turns, and none does before it has read some tiles (an H200, 4 splits
+ * of 512 tokens: 20.7 us; all warps with the first tile 21.0, with the last one 20.9; without a fence 20.5). */
+MATRIX_INLINE int matrix_fence_place(const decode_item *item, const matrix_place *at, int left)
+{
+    return max(left - (2 + (at->warp + item->slot) % 4) * item->stride, 0);
+}
+
+MATRIX_INLINE void matrix_fence(void)
+{
+#if DECODE_FUSED
+    ptx_fence();
+#endif
+}
 
 /* Folds block b of the warps' states and writes it. */
 MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_inputs *in, const decode_item *item,
@@ -288,13 +385,11 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
 #pragma unroll 1
     for (int level = grouped ? 0 : 1; level < 2; level++) {
         const bool all = level == 1;
-        const int step = grouped && all ? MERGE_GROUP : 1;
         const int first = all ? 0 : item->slot / MERGE_GROUP * MERGE_GROUP;
         const int count = !all      ? min(MERGE_GROUP, item->splits - first)
                           : grouped ? (item->splits + MERGE_GROUP - 1) / MERGE_GROUP
                                     : item->splits;
 
-        target.slot = first;
         target.direct = all;
         if (!matrix_arrive(at, matrix_counter(args, item, at, all, first, workspace), count))
             return;
@@ -305,9 +400,18 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
             if (!matrix_any(at, exists))
                 break;
             const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
+            target.slot = all && grouped ? matrix_group_slot(item, 0) : first;
+            const long slot = decode_slot(args, &target, &row);
             matrix_fold fold;
             fold.log2 = STATE_LOG2E;
-            matrix_merge_states(args, at, decode_slot(args, &target, &row), count, step, workspace, &fold);
+#pragma unroll 1
+            for (int again = 0; again < 2; again++) {
+                matrix_merge_states(args, at, slot, count, workspace, &fold);
+                if (!MERGE_MARKS || again || !matrix_any(at, matrix_merged_nan(&fold)))
+                    break;
+                matrix_await_states(args, at, slot, count, workspace);
+            }
+            target.slot = matrix_group_slot(item, first);
             matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);
         }
     }

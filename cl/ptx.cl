@@ -27,6 +27,42 @@ static inline __attribute__((always_inline)) bool ptx_any(bool condition)
                  : "r"((uint)condition));
     return any != 0;
 }
+
+/* Global memory that other work-groups read or write meanwhile: PTX ISA, "Memory consistency model", relaxed operations at
+ * device scope. */
+static inline __attribute__((always_inline)) void ptx_write(__global float *to, float value)
+{
+    asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(value) : "memory");
+}
+
+static inline __attribute__((always_inline)) void ptx_write4(__global float *to, float4 value)
+{
+    asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(value.x), "f"(value.y),
+                 "f"(value.z), "f"(value.w)
+                 : "memory");
+}
+
+static inline __attribute__((always_inline)) float ptx_read(const __global float *from)
+{
+    float value;
+    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(value) : "l"(from) : "memory");
+    return value;
+}
+
+/* Four floats if a condition holds, else zeros. */
+static inline __attribute__((always_inline)) float4 ptx_read4_if(const __global float *from, bool condition)
+{
+    float4 value = 0.0f;
+    asm volatile(
+        "{.reg .pred mine; setp.ne.u32 mine, %5, 0; @mine ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];}"
+        : "+f"(value.x), "+f"(value.y), "+f"(value.z), "+f"(value.w)
+        : "l"(from), "r"((uint)condition)
+        : "memory");
+    return value;
+}
+
+/* What this work-item did before comes before what it does later, for whoever learns of the latter. */
+static inline __attribute__((always_inline)) void ptx_fence(void) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 #endif
 
 #endif

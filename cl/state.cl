@@ -14,14 +14,27 @@
 #ifndef CLFD_STATE_CL
 #define CLFD_STATE_CL
 
+#include "ptx.cl"
+
 #ifndef STATE_MLO
 #define STATE_MLO 0
 #endif
-#ifndef CLFD_PTX
-#define CLFD_PTX 0
-#endif
 #ifndef STATE_POLY
 #define STATE_POLY 0
+#endif
+#ifndef DECODE_FUSED
+#define DECODE_FUSED 0
+#endif
+
+/* How partial states are read and written: under DECODE_FUSED other work-groups do so meanwhile. */
+#if DECODE_FUSED
+#define STATE_READ(from) ptx_read(from)
+#define STATE_WRITE(to, value) ptx_write(to, value)
+#define STATE_WRITE4(to, value) ptx_write4(to, value)
+#else
+#define STATE_READ(from) (*(from))
+#define STATE_WRITE(to, value) (void)(*(to) = (value))
+#define STATE_WRITE4(to, value) (void)(*(__global float4 *)(to) = (value))
 #endif
 
 #define STATE_LOG2E 1.44269504088896341f
@@ -125,20 +138,34 @@ static inline float state_normalise(float o, float l) { return l == 0.0f ? 0.0f 
 static inline void state_store(__global float *stats, long index, long stride, float m, float l)
 {
 #if STATE_MLO
-    stats[index] = l == 0.0f ? -INFINITY : l == l ? m : NAN;
-    stats[index + stride] = l;
+    STATE_WRITE(stats + index, l == 0.0f ? -INFINITY : l == l ? m : NAN);
+    STATE_WRITE(stats + (index + stride), l);
 #else
-    stats[index] = state_lse(m, l);
+    STATE_WRITE(stats + index, state_lse(m, l));
 #endif
+}
+
+/* Fills them with one value; whether one of them has its bits. */
+static inline void state_fill(__global float *stats, long index, long stride, float value)
+{
+    STATE_WRITE(stats + index, value);
+    if (STATE_MLO)
+        STATE_WRITE(stats + (index + stride), value);
+}
+
+static inline bool state_has(const __global float *stats, long index, long stride, float value)
+{
+    const float first = STATE_READ(stats + index), last = STATE_READ(stats + (STATE_MLO ? index + stride : index));
+    return as_uint(first) == as_uint(value) || as_uint(last) == as_uint(value);
 }
 
 /* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or
  * +inf in either, comes back as a NaN weight. */
 static inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
 {
-    const float e = stat0[index];
+    const float e = STATE_READ(stat0 + index);
 #if STATE_MLO
-    const float l = stat1[index];
+    const float l = STATE_READ(stat1 + index);
     if (!(e < INFINITY && l < INFINITY))
         return (float2)(e, NAN);
     return e == -INFINITY || l == 0.0f ? (float2)(-INFINITY, 0.0f) : (float2)(e, l);

@@ -435,6 +435,24 @@ START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
 }
 END_TEST
 
+/* More than 16 splits merge in groups of 8, which have slots behind those of the splits. */
+START_TEST(groups_of_splits_that_merge_in_their_kernel_have_slots_of_their_own)
+{
+    static const struct {
+        uint32_t splits, slots;
+    } cases[] = {{16, 16}, {17, 20}, {24, 27}, {64, 72}, {128, 144}, {129, 129}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = problem_of(1, 32, 8, 1 << 20);
+        a.split_policy = CLFD_SPLIT_COUNT;
+        a.split_size = cases[i].splits;
+        const clfd_schedule s = made(&matrix_gpu, &a, &matrix_row);
+        ck_assert_uint_eq(s.partial_slots, cases[i].slots);
+        ck_assert_uint_ge(s.partials.stats_bytes, (uint64_t)32 * cases[i].slots * 4);
+    }
+}
+END_TEST
+
 START_TEST(auto_counts_passes_as_work)
 {
     clfd_attention one_pass = plain, two_passes = plain;
@@ -755,6 +773,7 @@ int main(void)
         a_grid_of_the_matrix_family_is_bounded,
         auto_gives_common_problems_the_splits_that_were_fastest,
         splits_merge_in_their_kernel_where_counters_suffice,
+        groups_of_splits_that_merge_in_their_kernel_have_slots_of_their_own,
         auto_counts_passes_as_work,
         blocks_cover_all_rows_none_is_empty_and_shared_heads_stay_together,
         a_row_limit_of_the_tuning_row_is_kept,

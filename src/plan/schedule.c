@@ -277,8 +277,11 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     choose_groups(caps, attention, tuning, items * s.grid_splits, &s);
     choose_slots(caps, attention, tuning, items * s.grid_splits, &s);
     s.workspace_bytes = CLFD_CONTROL_BYTES;
+    s.partial_slots = s.grid_splits;
+    if (s.fused && s.grid_splits > MERGE_MOST)
+        s.partial_slots += (uint32_t)ceil_div(s.grid_splits, MERGE_GROUP);
     if (s.grid_splits > 1)
-        s.workspace_bytes = lay_out(attention, s.num_rows * s.grid_splits, sequences, &s.partials);
+        s.workspace_bytes = lay_out(attention, s.num_rows * s.partial_slots, sequences, &s.partials);
     const uint64_t balanced_bytes = plan_balanced(caps, attention, tuning, &s);
     if (balanced_bytes > s.workspace_bytes)
         s.workspace_bytes = balanced_bytes;
