@@ -19,7 +19,8 @@
  *   DECODE_ONE_PASS       1: args.passes is 1
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
- *   DECODE_FUSED          1: the work-groups of a sequence merge its splits themselves: no merge follows
+ *   DECODE_FUSED          1, 2: the work-groups of a sequence merge its splits themselves: no merge follows. See
+ *                         matrix_fold.cl
  *   DECODE_LOOPS          1: there may be fewer work-groups than items, which they then take in turn
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks
@@ -90,11 +91,12 @@ typedef struct decode_item {
     int begin, end; /* the item's tokens that some row of the block may see, or that lie between them */
     int stride; /* tokens from one of the item's tiles to its next; run times as many from one of its runs to the next */
     int run;    /* tiles of a run, side by side: 1 or DECODE_RUN */
-    int splits;    /* of the sequence */
-    int slot;      /* where partial states go: the split, or the balanced schedule's number */
-    bool direct;   /* no: the rows are complete, and go to out and lse */
-    float k_scale; /* the call's scale, times the factor of K's tensor */
-    float v_scale; /* the factor of V's tensor */
+    int splits;     /* of the sequence */
+    int slot;       /* where partial states go: the split, or the balanced schedule's number */
+    int first_slot; /* balanced and fused: the slot of the share in which the sequence begins */
+    bool direct;    /* no: the rows are complete, and go to out and lse */
+    float k_scale;  /* the call's scale, times the factor of K's tensor */
+    float v_scale;  /* the factor of V's tensor */
 } decode_item;
 
 typedef struct decode_row {
@@ -237,8 +239,9 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
     return own;
 }
 
-/* Where a work-group keeps its place in its share: each work-item for itself, or one place for all in local memory, which
- * saves each of them some registers (an H200 ran one lanes work-group per unit instead of two: 160 registers, not 128). */
+/* Where a work-group keeps its place in its share: each work-item for itself, or all DECODE_WORK_SHARED of them one place in
+ * local memory, which saves each some registers (an H200 ran one lanes work-group per unit instead of two: 160 registers,
+ * not 128). */
 #ifndef DECODE_WORK_SPACE
 #define DECODE_WORK_SPACE
 #define DECODE_WORK_BARRIER()

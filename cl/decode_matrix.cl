@@ -13,7 +13,7 @@
 #endif
 #if DECODE_BALANCED
 #define DECODE_WORK_SPACE __local
-#define DECODE_WORK_SHARED 1
+#define DECODE_WORK_SHARED MATRIX_WG
 #define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #if MATRIX_PARTS > 1 /* whose stages leave less room */

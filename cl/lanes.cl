@@ -14,8 +14,11 @@
 #ifndef CLFD_LANES_CL
 #define CLFD_LANES_CL
 
+#ifndef LANES_WG
+#define LANES_WG 128
+#endif
 #define DECODE_WORK_SPACE __local
-#define DECODE_WORK_SHARED 1
+#define DECODE_WORK_SHARED LANES_WG
 #define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
 #include "decode.cl"
@@ -25,9 +28,6 @@
 
 #ifndef LANES_EXCHANGE
 #define LANES_EXCHANGE 0
-#endif
-#ifndef LANES_WG
-#define LANES_WG 128
 #endif
 #ifndef LANES
 #define LANES 16

@@ -12,7 +12,7 @@
  *
  * Memory model: PTX ISA, "Memory consistency model". What the lanes of a warp wrote before bar.warp.sync is released by an
  * acq_rel operation of one of them, and acquired by the operation that reads the count. That release waits until what was
- * written has arrived, a way to the second-level cache and back. Under MERGE_MARKS a work-group instead marks its slots as
+ * written has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead marks its slots as
  * MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all counts,
  * sees of each float the mark or the state. What is still missing it reads again: it was written before the count, and is on
  * its way.
@@ -96,16 +96,22 @@ MATRIX_INLINE int matrix_fold_dim(const matrix_place *at, int q)
     return min((at->lane % FOLD_LANES + q * FOLD_LANES) * 4, HEAD_DIM_V - 4);
 }
 
-/* The shares of the states, before any is added. */
-MATRIX_INLINE void matrix_begin_fold(const matrix_place *at, matrix_fold *fold)
+/* The shares of the states under the maximum of all. */
+MATRIX_INLINE void matrix_weigh_states(matrix_fold *fold)
 {
-    fold->top = fold->exponent;
-#pragma unroll MATRIX_UNROLL
-    for (int mask = FOLD_LANES / 2; mask > 0; mask /= 2)
-        fold->top = state_max(fold->top, matrix_xor(at, fold->top, mask));
     const float weight = state_weight_in(fold->exponent, fold->top, fold->log2);
     fold->share = weight * fold->unit;
     fold->l_share = weight * fold->l;
+}
+
+/* Finds the maximum, of which each lane has a part, before any state is added. */
+MATRIX_INLINE void matrix_begin_fold(const matrix_place *at, float top, matrix_fold *fold)
+{
+    fold->top = top;
+#pragma unroll MATRIX_UNROLL
+    for (int mask = FOLD_LANES / 2; mask > 0; mask /= 2)
+        fold->top = state_max(fold->top, matrix_xor(at, fold->top, mask));
+    matrix_weigh_states(fold);
     fold->total = 0.0f;
 #pragma unroll MATRIX_UNROLL
     for (int q = 0; q < FOLD_QUADS; q++)
@@ -158,8 +164,7 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
 #if DECODE_FUSED
 #define MERGE_MOST 16 /* states that one merge takes */
 #define MERGE_GROUP 8
-/* Not where what makes operands of codes bounds the time, which is shorter without marks (int4 on an H200: 50.4, not 51.1). */
-#define MERGE_MARKS (!K_SCALED && !V_SCALED)
+#define MERGE_MARKS (DECODE_FUSED == 2)
 #if MERGE_MARKS
 #define MERGE_ORDER "acquire"
 #else
@@ -202,39 +207,75 @@ MATRIX_INLINE __global int *matrix_counter(const decode_args *args, const decode
 /* States whose o a lane has on their way to registers at once: a part of MERGE_MOST, so that none is met twice. */
 #define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : 16 / FOLD_QUADS)
 
-/* The lane's state of `count` of a row's, of which `slot` is the first. */
-MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, long slot, int count,
-                                     const __global float *workspace, matrix_fold *fold)
+/* The states of a row that are merged: where the first one lies, and how many they are. */
+typedef struct matrix_states {
+    long slot;
+    int count;
+    int step; /* balanced: from one share's to the next's */
+} matrix_states;
+
+/* Where state i lies. That of the share in which a sequence begins is the second one there. */
+MATRIX_INLINE long matrix_state_slot(const matrix_states *states, int i)
+{
+    return DECODE_BALANCED ? states->slot + (long)i * states->step + (i == 0 ? DECODE_ROWS : 0) : states->slot + i;
+}
+
+/* The lane's one of the FOLD_LANES states from `first` on. */
+MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, const matrix_states *states,
+                                     int first, const __global float *workspace, matrix_fold *fold)
 {
     const __global float *const stats = workspace + args->stats_offset;
-    const int i = at->lane % FOLD_LANES;
+    const int i = first + at->lane % FOLD_LANES;
 
     fold->exponent = -INFINITY;
     fold->l = fold->unit = 0.0f;
-    if (i < count) {
-        const float2 state = state_load(stats, stats + args->stats_stride, slot + i);
+    if (i < states->count) {
+        const float2 state = state_load(stats, stats + args->stats_stride, matrix_state_slot(states, i));
         fold->exponent = state.x;
         fold->l = fold->unit = state.y;
     }
 }
 
+/* Loads the lane's first state, and finds its part of the maximum of all. */
+MATRIX_INLINE void matrix_begin_merge(const decode_args *args, const matrix_place *at, const matrix_states *states,
+                                      const __global float *workspace, matrix_fold *fold)
+{
+    float top = -INFINITY;
+
+#if DECODE_BALANCED
+#pragma unroll 1
+    for (int first = FOLD_LANES; first < states->count; first += FOLD_LANES) {
+        matrix_load_state(args, at, states, first, workspace, fold);
+        top = state_max(top, fold->exponent);
+    }
+#endif
+    matrix_load_state(args, at, states, 0, workspace, fold);
+    matrix_begin_fold(at, DECODE_BALANCED ? state_max(top, fold->exponent) : fold->exponent, fold);
+}
+
 /* Merges those states. */
-MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, long slot, int count,
+MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace, matrix_fold *fold)
 {
-    const __global float *from = workspace + (args->partial_o_offset + slot * HEAD_DIM_V);
+    const __global float *from = workspace + (args->partial_o_offset + states->slot * HEAD_DIM_V);
+    const int count = states->count;
 
 #pragma unroll 1
-    for (int first = 0; first < count; first += MERGE_BATCH, from += MERGE_BATCH * HEAD_DIM_V) {
+    for (int first = 0; first < count; first += MERGE_BATCH) {
         float4 o[MERGE_BATCH][FOLD_QUADS];
 #pragma unroll MATRIX_UNROLL
-        for (int i = 0; i < MERGE_BATCH; i++)
+        for (int i = 0; i < MERGE_BATCH; i++) {
+            const long distance = matrix_state_slot(states, first + i) - states->slot;
 #pragma unroll MATRIX_UNROLL
             for (int q = 0; q < FOLD_QUADS; q++)
-                o[i][q] = ptx_read4_if(from + (i * HEAD_DIM_V + matrix_fold_dim(at, q)), first + i < count);
+                o[i][q] = STATE_READ4_IF(
+                    from + ((DECODE_BALANCED ? distance : i) * HEAD_DIM_V + matrix_fold_dim(at, q)), first + i < count);
+        }
         if (first == 0) { /* not before the loads, which would wait for it */
-            matrix_load_state(args, at, slot, count, workspace, fold);
-            matrix_begin_fold(at, fold);
+            matrix_begin_merge(args, at, states, workspace, fold);
+        } else if (DECODE_BALANCED && first % FOLD_LANES == 0) {
+            matrix_load_state(args, at, states, first, workspace, fold);
+            matrix_weigh_states(fold);
         }
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < MERGE_BATCH; i++) { /* the shares of what is no state are 0 */
@@ -244,6 +285,7 @@ MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_pla
             for (int q = 0; q < FOLD_QUADS; q++)
                 fold->o[q] = fma(share.x, o[i][q], fold->o[q]);
         }
+        from += DECODE_BALANCED ? 0 : MERGE_BATCH * HEAD_DIM_V;
     }
 }
 
@@ -258,20 +300,23 @@ MATRIX_INLINE bool matrix_merged_nan(const matrix_fold *fold)
 }
 
 /* Waits until none of those states is missing. */
-MATRIX_INLINE void matrix_await_states(const decode_args *args, const matrix_place *at, long slot, int count,
+MATRIX_INLINE void matrix_await_states(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace)
 {
     bool missing;
     do {
-        missing = state_has(workspace, args->stats_offset + slot + min(at->lane % FOLD_LANES, count - 1),
-                            args->stats_stride, MISSING);
+        missing = false;
 #pragma unroll 1
-        for (int i = 0; i < count * FOLD_QUADS; i++) {
-            const int dim = matrix_fold_dim(at, i % FOLD_QUADS);
-            const float4 o =
-                ptx_read4_if(workspace + (args->partial_o_offset + (slot + i / FOLD_QUADS) * HEAD_DIM_V + dim), true);
-            missing |=
-                matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) || matrix_is_missing(o.w);
+        for (int i = 0; i < states->count; i++) {
+            const long slot = matrix_state_slot(states, i);
+            missing |= state_has(workspace, args->stats_offset + slot, args->stats_stride, MISSING);
+#pragma unroll MATRIX_UNROLL
+            for (int q = 0; q < FOLD_QUADS; q++) {
+                const float4 o = STATE_READ4_IF(
+                    workspace + (args->partial_o_offset + slot * HEAD_DIM_V + matrix_fold_dim(at, q)), true);
+                missing |= matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) ||
+                           matrix_is_missing(o.w);
+            }
         }
     } while (matrix_any(at, missing));
 }
@@ -288,6 +333,12 @@ MATRIX_INLINE int matrix_own_row(const matrix_place *at, int turn, int begin)
 #define FOLD_TURNS(rows) (((rows) + MATRIX_WARPS - 1) / MATRIX_WARPS)
 
 #if DECODE_FUSED
+/* Whether the item's splits merge in two levels. The balanced schedule's do not: few sequences have many. */
+MATRIX_INLINE bool matrix_merges_groups(const decode_item *item)
+{
+    return !DECODE_BALANCED && item->splits > MERGE_MOST;
+}
+
 /* The slot of a group of splits. */
 MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return item->splits + split / MERGE_GROUP; }
 #endif
@@ -297,13 +348,13 @@ MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return
 MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item *item, const matrix_place *at,
                                       __global float *workspace)
 {
-#if DECODE_FUSED && MERGE_MARKS
+#if DECODE_FUSED == 2
     decode_item target = *item;
 
     if (item->direct)
         return false;
 #pragma unroll 1
-    for (int level = item->splits > MERGE_MOST ? 0 : 1; level < 2; level++) {
+    for (int level = matrix_merges_groups(item) ? 0 : 1; level < 2; level++) {
         target.slot = level == 0 ? matrix_group_slot(item, item->slot) : item->slot;
 #pragma unroll 1
         for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
@@ -365,7 +416,7 @@ MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_input
         fold.exponent = holds ? state.x : -INFINITY;
         fold.l = holds ? state.y : 0.0f;
         fold.unit = holds ? state.z : 0.0f;
-        matrix_begin_fold(at, &fold);
+        matrix_begin_fold(at, fold.exponent, &fold);
         matrix_add_warps(at, matrix_fold_o(rings, 0, place), &fold);
         matrix_end_fold(args, in, item, at, &row, exists, &fold, out, lse, workspace);
     }
@@ -378,7 +429,7 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
                                 const matrix_place *at, __global out_element *out, __global float *lse,
                                 __global float *workspace)
 {
-    const bool grouped = item->splits > MERGE_MOST;
+    const bool grouped = matrix_merges_groups(item);
     decode_item target = *item; /* where states go */
     target.v_scale = 1.0f;      /* partial states have it already */
 
@@ -400,16 +451,21 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
             if (!matrix_any(at, exists))
                 break;
             const decode_row row = decode_find_row(args, item, min(r, DECODE_ROWS - 1));
-            target.slot = all && grouped ? matrix_group_slot(item, 0) : first;
-            const long slot = decode_slot(args, &target, &row);
+            matrix_states states;
             matrix_fold fold;
+            target.slot = DECODE_BALANCED ? item->first_slot : all && grouped ? matrix_group_slot(item, 0) : first;
+            states.slot = decode_slot(args, &target, &row);
+            states.count = count;
+#if DECODE_BALANCED
+            states.step = 2 * schedule_blocks(args) * DECODE_ROWS;
+#endif
             fold.log2 = STATE_LOG2E;
 #pragma unroll 1
             for (int again = 0; again < 2; again++) {
-                matrix_merge_states(args, at, slot, count, workspace, &fold);
+                matrix_merge_states(args, at, &states, workspace, &fold);
                 if (!MERGE_MARKS || again || !matrix_any(at, matrix_merged_nan(&fold)))
                     break;
-                matrix_await_states(args, at, slot, count, workspace);
+                matrix_await_states(args, at, &states, workspace);
             }
             target.slot = matrix_group_slot(item, first);
             matrix_end_fold(args, in, &target, at, &row, exists, &fold, out, lse, workspace);

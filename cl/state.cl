@@ -26,13 +26,15 @@
 #define DECODE_FUSED 0
 #endif
 
-/* How partial states are read and written: under DECODE_FUSED other work-groups do so meanwhile. */
-#if DECODE_FUSED
+/* How partial states are read and written: where DECODE_FUSED is 2 other work-groups do so meanwhile. */
+#if DECODE_FUSED == 2
 #define STATE_READ(from) ptx_read(from)
+#define STATE_READ4_IF(from, condition) ptx_read4_if(from, condition)
 #define STATE_WRITE(to, value) ptx_write(to, value)
 #define STATE_WRITE4(to, value) ptx_write4(to, value)
 #else
 #define STATE_READ(from) (*(from))
+#define STATE_READ4_IF(from, condition) ((condition) ? *(const __global float4 *)(from) : (float4)0.0f)
 #define STATE_WRITE(to, value) (void)(*(to) = (value))
 #define STATE_WRITE4(to, value) (void)(*(__global float4 *)(to) = (value))
 #endif

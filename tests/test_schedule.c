@@ -403,7 +403,7 @@ START_TEST(auto_gives_common_problems_the_splits_that_were_fastest)
         const clfd_schedule s = made(&matrix_gpu, &a, &matrix_row);
         ck_assert_msg(s.grid_splits == cases[i].splits && s.slots == cases[i].slots, "case %zu: %u splits, %u slots", i,
                       s.grid_splits, s.slots);
-        ck_assert(s.fused || s.grid_splits == 1);
+        ck_assert(s.fused != 0 || s.grid_splits == 1);
     }
 }
 END_TEST
@@ -414,10 +414,10 @@ START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
     static const struct {
         clfd_split_policy policy;
         uint32_t size, batch;
-        bool fused;
+        uint32_t fused;
     } cases[] = {
-        {CLFD_SPLIT_COUNT, 128, 1, true}, {CLFD_SPLIT_COUNT, 129, 1, false}, {CLFD_SPLIT_TOKENS, 64, 1, false},
-        {CLFD_SPLIT_COUNT, 2, 30, true},  {CLFD_SPLIT_COUNT, 2, 31, false},  {CLFD_SPLIT_AUTO, 0, 1, true},
+        {CLFD_SPLIT_COUNT, 128, 1, 2}, {CLFD_SPLIT_COUNT, 129, 1, 0}, {CLFD_SPLIT_TOKENS, 64, 1, 0},
+        {CLFD_SPLIT_COUNT, 2, 30, 2},  {CLFD_SPLIT_COUNT, 2, 31, 0},  {CLFD_SPLIT_AUTO, 0, 1, 2},
     };
     static const uint32_t lengths[] = {1, 4096, 1 << 20};
     clfd_caps none = matrix_gpu;
@@ -430,7 +430,9 @@ START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
             a.split_size = cases[i].size;
             ck_assert_msg(made(&matrix_gpu, &a, &matrix_row).fused == cases[i].fused, "case %zu, %u keys", i,
                           lengths[n]);
-            ck_assert(!made(&none, &a, &matrix_row).fused);
+            ck_assert_uint_eq(made(&none, &a, &matrix_row).fused, 0);
+            a.k_type = a.v_type = CLFD_TYPE_INT8;
+            ck_assert_uint_eq(made(&matrix_gpu, &a, &matrix_row).fused, cases[i].fused != 0);
         }
 }
 END_TEST
@@ -611,12 +613,14 @@ END_TEST
 
 START_TEST(only_auto_with_several_sequences_of_their_own_is_balanced)
 {
-    clfd_attention cases[] = {with_policy(CLFD_SPLIT_COUNT, 4), with_policy(CLFD_SPLIT_TOKENS, TILE), plain, plain,
-                              plain};
+    clfd_attention cases[] = {
+        with_policy(CLFD_SPLIT_COUNT, 4), with_policy(CLFD_SPLIT_TOKENS, TILE), plain, plain, plain, plain};
 
     cases[2].max_batch = 1;
     cases[3].max_batch = 1025;
     cases[4].shared_kv = 1;
+    cases[5].max_batch = 1000;
+    cases[5].max_kv_len = INT32_MAX; /* more tiles than 2^30 */
     for (size_t i = 0; i < COUNT(cases); i++)
         ck_assert_uint_eq(made(&gpu, &cases[i], &tuning).num_groups, 0);
     ck_assert_uint_gt(made(&gpu, &plain, &tuning).num_groups, 0);
@@ -624,6 +628,31 @@ START_TEST(only_auto_with_several_sequences_of_their_own_is_balanced)
 END_TEST
 
 /* Two partial states of a block for each group, then the list of two integers for each sequence. */
+START_TEST(balanced_shares_of_plain_types_merge_in_their_kernel_where_counters_suffice)
+{
+    static const struct {
+        clfd_type k_type;
+        uint32_t batch;
+        bool ptx;
+        uint32_t fused;
+    } cases[] = {{CLFD_TYPE_F16, 64, true, 2},
+                 {CLFD_TYPE_F16, 64, false, 0},
+                 {CLFD_TYPE_INT8, 64, true, 0},
+                 {CLFD_TYPE_F16, 512, true, 2},
+                 {CLFD_TYPE_F16, 513, true, 0}}; /* 8 heads of 4 warps each in 16384 counters */
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = problem_of(cases[i].batch, 32, 8, 4096);
+        clfd_caps caps = matrix_gpu;
+        a.k_type = cases[i].k_type;
+        caps.fused_merge = cases[i].ptx;
+        const clfd_schedule s = made(&caps, &a, &matrix_row);
+        ck_assert_uint_gt(s.num_groups, 0);
+        ck_assert_msg(s.balanced_fused == cases[i].fused, "case %zu", i);
+    }
+}
+END_TEST
+
 START_TEST(a_balanced_workspace_is_bounded_by_the_groups)
 {
     clfd_attention a = plain;
@@ -783,6 +812,7 @@ int main(void)
         balanced_shares_keep_the_device_busy_and_none_is_too_small,
         balanced_shares_of_any_number_of_blocks_fill_the_device,
         only_auto_with_several_sequences_of_their_own_is_balanced,
+        balanced_shares_of_plain_types_merge_in_their_kernel_where_counters_suffice,
         a_balanced_workspace_is_bounded_by_the_groups,
         rows_of_a_shared_sequence_come_from_the_whole_batch,
         a_grid_has_at_most_2_to_the_31_minus_1_work_groups,

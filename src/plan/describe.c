@@ -91,7 +91,7 @@ int clfd_describe(const clfd_attention *attention, const clfd_tuning *tuning, co
     append(&to, " splits%u", schedule->grid_splits);
     if (schedule->num_groups > 0)
         append(&to, " balanced%u", schedule->num_groups);
-    if (schedule->fused)
+    if (schedule->fused != 0)
         append(&to, " fused");
     append(&to, " %s", attention->partial == CLFD_PARTIAL_MLO ? "mlo" : "lse");
     describe_options(attention, &to);
@@ -184,7 +184,7 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
                "-DMATRIX_PAGE_TILES=%d -DWEIGHT_REST=%d",
                tuning->work_group / 32, tuning->parts, balanced ? schedule->balanced_slots : schedule->slots,
                a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
-               !balanced && schedule->max_groups > 0, !balanced && schedule->fused,
+               !balanced && schedule->max_groups > 0, (int)(balanced ? schedule->balanced_fused : schedule->fused),
                ptx && caps->cache_hints && !a->shared_kv && !a->v_from_k && schedule->passes == 1,
                clfd_matrix_has_page_tiles(a), !clfd_matrix_rounds_weights(a, tuning));
     else

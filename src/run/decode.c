@@ -33,7 +33,9 @@ static clfd_status enqueue(clfd_plan *plan, cl_command_queue queue, const clfd_b
 
     if (status != CLFD_SUCCESS)
         return status;
-    if (call.buffers.batch == 0 || (!call.balanced && (call.grid_splits == 1 || plan->schedule.fused))) {
+    const bool merged =
+        call.balanced ? plan->schedule.balanced_fused != 0 : call.grid_splits == 1 || plan->schedule.fused != 0;
+    if (call.buffers.batch == 0 || merged) {
         cl_event *const event = events != NULL ? &events[0] : last;
         if (call.buffers.batch == 0)
             status = clfd_enqueue_marker(plan->context, queue, num_wait, wait, event);

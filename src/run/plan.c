@@ -31,8 +31,8 @@ static clfd_status try_row(clfd_plan *plan, const clfd_tuning *tuning, clfd_log_
         if (status != CLFD_SUCCESS)
             clfd_kernel_destroy(&plan->decode);
     }
-    if (status == CLFD_SUCCESS &&
-        ((plan->schedule.grid_splits > 1 && !plan->schedule.fused) || plan->schedule.num_groups > 0))
+    if (status == CLFD_SUCCESS && ((plan->schedule.grid_splits > 1 && plan->schedule.fused == 0) ||
+                                   (plan->schedule.num_groups > 0 && plan->schedule.balanced_fused == 0)))
         status = clfd_kernel_create_merge(context, "merge", attention->partial, attention->head_dim_v,
                                           attention->out_type, plan->schedule.merge_work_group, &plan->merge);
     return status;
