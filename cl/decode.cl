@@ -239,9 +239,9 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
     return own;
 }
 
-/* Where a work-group keeps its place in its share: each work-item for itself, or all DECODE_WORK_SHARED of them one place in
- * local memory, which saves each some registers (an H200 ran one lanes work-group per unit instead of two: 160 registers,
- * not 128). */
+/* Where a work-group keeps its place in its share: each work-item for itself, or all DECODE_WORK_SHARED of them one
+ * place in local memory, which saves each some registers (an H200 ran one lanes work-group per unit instead of two: 160
+ * registers, not 128). */
 #ifndef DECODE_WORK_SPACE
 #define DECODE_WORK_SPACE
 #define DECODE_WORK_BARRIER()

@@ -1,8 +1,8 @@
 /* inputs.cl - what a decode kernel reads: its one argument list, and the inputs as one value that functions take.
  *
- * First, and together, stands what every kernel needs before it can read K: args.h. What only an option reads is an argument
- * where the option is compiled in: a driver looks at each argument at every launch (NVIDIA's: 21 of them cost 0.8 us more
- * than 5). clfd_launch_decode has the same list.
+ * First, and together, stands what every kernel needs before it can read K: args.h. What only an option reads is an
+ * argument where the option is compiled in: a driver looks at each argument at every launch (NVIDIA's: 21 of them cost
+ * 0.8 us more than 5). clfd_launch_decode has the same list.
  */
 #ifndef CLFD_INPUTS_CL
 #define CLFD_INPUTS_CL

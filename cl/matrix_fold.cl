@@ -1,21 +1,21 @@
-/* matrix_fold.cl - the end of a matrix item: states of a query row become one, which is written. Those of the warps of the
- * work-group meet in local memory; those of splits, which other work-groups wrote, come to registers.
+/* matrix_fold.cl - the end of a matrix item: states of a query row become one, which is written. Those of the warps of
+ * the work-group meet in local memory; those of splits, which other work-groups wrote, come to registers.
  *
  * The splits of a row are merged in the kernel that made them where DECODE_FUSED says so: the last work-group to finish
- * does it, warp by warp. A warp of each work-group owns the same rows; it counts itself in when it has written their partial
- * states, and the one that finds itself the last merges them, in the order of the splits. More than MERGE_MOST splits
- * merge in two levels: the last of every MERGE_GROUP neighbours merges these into a slot behind those of all splits, and the
- * last of the groups merges what they made.
+ * does it, warp by warp. A warp of each work-group owns the same rows; it counts itself in when it has written their
+ * partial states, and the one that finds itself the last merges them, in the order of the splits. More than MERGE_MOST
+ * splits merge in two levels: the last of every MERGE_GROUP neighbours merges these into a slot behind those of all
+ * splits, and the last of the groups merges what they made.
  *
  * Counters lie in the control region of the workspace, [sequence][kv_head][pass][warp] and then, group by group,
  * [sequence][kv_head][pass][warp][MERGE_MOST]; they are left at zero.
  *
- * Memory model: PTX ISA, "Memory consistency model". What the lanes of a warp wrote before bar.warp.sync is released by an
- * acq_rel operation of one of them, and acquired by the operation that reads the count. That release waits until what was
- * written has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead marks its slots as
- * MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all counts,
- * sees of each float the mark or the state. What is still missing it reads again: it was written before the count, and is on
- * its way.
+ * Memory model: PTX ISA, "Memory consistency model". What the lanes of a warp wrote before bar.warp.sync is released by
+ * an acq_rel operation of one of them, and acquired by the operation that reads the count. That release waits until
+ * what was written has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead
+ * marks its slots as MISSING when it begins, which a fence puts before its count; and who finds itself the last, having
+ * acquired all counts, sees of each float the mark or the state. What is still missing it reads again: it was written
+ * before the count, and is on its way.
  *
  * Tunables: those of matrix.cl.
  */
@@ -343,8 +343,8 @@ MATRIX_INLINE bool matrix_merges_groups(const decode_item *item)
 MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return item->splits + split / MERGE_GROUP; }
 #endif
 
-/* Marks as missing what the warp's rows of the item will have in the workspace, and in the slot of the split's group: the
- * last of those who do so counts itself in before the group is merged. Whether there was something to mark. */
+/* Marks as missing what the warp's rows of the item will have in the workspace, and in the slot of the split's group:
+ * the last of those who do so counts itself in before the group is merged. Whether there was something to mark. */
 MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item *item, const matrix_place *at,
                                       __global float *workspace)
 {
@@ -378,9 +378,10 @@ MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item
 #endif
 }
 
-/* How many tokens before the item's end a warp whose first tile is `left` before it puts the fence behind its marks. There it
- * waits for all copies on their way, so that warps take turns, and none does before it has read some tiles (an H200, 4 splits
- * of 512 tokens: 20.7 us; all warps with the first tile 21.0, with the last one 20.9; without a fence 20.5). */
+/* How many tokens before the item's end a warp whose first tile is `left` before it puts the fence behind its marks.
+ * There it waits for all copies on their way, so that warps take turns, and none does before it has read some tiles (an
+ * H200, 4 splits of 512 tokens: 20.7 us; all warps with the first tile 21.0, with the last one 20.9; without a fence
+ * 20.5). */
 MATRIX_INLINE int matrix_fence_place(const decode_item *item, const matrix_place *at, int left)
 {
     return max(left - (2 + (at->warp + item->slot) % 4) * item->stride, 0);

@@ -28,8 +28,8 @@ static inline __attribute__((always_inline)) bool ptx_any(bool condition)
     return any != 0;
 }
 
-/* Global memory that other work-groups read or write meanwhile: PTX ISA, "Memory consistency model", relaxed operations at
- * device scope. */
+/* Global memory that other work-groups read or write meanwhile: PTX ISA, "Memory consistency model", relaxed operations
+ * at device scope. */
 static inline __attribute__((always_inline)) void ptx_write(__global float *to, float value)
 {
     asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(value) : "memory");

@@ -52,8 +52,8 @@ static size_t bytes_of_out(const attention_call *call)
     return call->num_rows * call->complete.head_dim_v * sizeof(float);
 }
 
-/* Two problems in one workspace, again and again: what one leaves there is of the right size and form for the other. In one
- * level of merges, and in two. */
+/* Two problems in one workspace, again and again: what one leaves there is of the right size and form for the other. In
+ * one level of merges, and in two. */
 START_TEST(calls_in_one_workspace_take_no_state_of_each_other)
 {
     static const uint32_t splits[] = {16, 40};

@@ -134,9 +134,9 @@ static uint64_t lay_out(const clfd_attention *attention, uint64_t slots, uint64_
     return partials->list_offset + round_up(list_items * sizeof(int32_t), CLFD_WORKSPACE_ALIGNMENT);
 }
 
-/* How the kernel merges what its work-groups make; 0 where it cannot: each warp has `counters` in the control region for every
- * block of rows of a sequence. Without waits for states to arrive, but not where what makes operands of codes bounds the
- * time, which is shorter without marks (an H200, int4: 50.4 instead of 51.1 us). */
+/* How the kernel merges what its work-groups make; 0 where it cannot: each warp has `counters` in the control region
+ * for every block of rows of a sequence. Without waits for states to arrive, but not where what makes operands of codes
+ * bounds the time, which is shorter without marks (an H200, int4: 50.4 instead of 51.1 us). */
 static uint32_t merge_kind(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                            const clfd_schedule *s, uint32_t counters)
 {
@@ -149,8 +149,8 @@ static uint32_t merge_kind(const clfd_caps *caps, const clfd_attention *attentio
     return clfd_type_is_plain(attention->k_type) ? 2 : 1;
 }
 
-/* Whether the work-groups of a sequence merge its splits. One warp goes through all states of a row, which pays as long as
- * they are few. Nothing here depends on lengths or on the capacity: the order of summation does on the answer. */
+/* Whether the work-groups of a sequence merge its splits. One warp goes through all states of a row, which pays as long
+ * as they are few. Nothing here depends on lengths or on the capacity: the order of summation does on the answer. */
 static uint32_t merges_itself(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                               const clfd_schedule *s)
 {

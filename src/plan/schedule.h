@@ -32,8 +32,8 @@ typedef struct clfd_schedule {
     uint64_t workspace_bytes;
     uint32_t max_groups;  /* work-groups of the grid, which go through all items; 0: one per item */
     uint32_t unit_groups; /* work-groups that registers must leave room for on a compute unit */
-    /* DECODE_FUSED of cl/decode.cl, of calls with splits and of those with the balanced schedule: other than 0, the work-groups
-     * of a sequence merge its splits themselves, and no merge kernel follows. */
+    /* DECODE_FUSED of cl/decode.cl, of calls with splits and of those with the balanced schedule: other than 0, the
+     * work-groups of a sequence merge its splits themselves, and no merge kernel follows. */
     uint32_t fused, balanced_fused;
     uint32_t slots, balanced_slots; /* matrix family: of a warp's ring, in either kernel */
     uint32_t merge_work_group;
