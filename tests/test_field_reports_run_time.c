@@ -18,7 +18,11 @@ static cl_uint num_arguments(const clfd_kernel *kernel)
     return count;
 }
 
-/* 30 [MNN#4653]: every variant runs, all with the one argument list; a failure of OpenCL comes back as it is. */
+/* Of a decode kernel without options. */
+#define PLAIN_ARGUMENTS 9u
+
+/* 30 [MNN#4653]: every variant runs, all with the arguments of a call without options; a failure of OpenCL comes back
+ * as it is. */
 START_TEST(arguments_of_a_variant_were_missing)
 {
     const cl_event no_event = NULL;
@@ -31,7 +35,7 @@ START_TEST(arguments_of_a_variant_were_missing)
         p.attention.v_from_k = (variant & 4) != 0;
         report_split(&p, CLFD_SPLIT_TOKENS, (variant & 8) != 0 ? 10 : 40);
         attention_call *const call = attention_open(&p);
-        ck_assert_uint_eq(num_arguments(&call->plan->decode), 22);
+        ck_assert_uint_eq(num_arguments(&call->plan->decode), PLAIN_ARGUMENTS);
         if (call->plan->merge.handle != NULL)
             ck_assert_uint_eq(num_arguments(&call->plan->merge), 10);
         attention_run(call);
@@ -43,27 +47,34 @@ START_TEST(arguments_of_a_variant_were_missing)
 }
 END_TEST
 
-/* The same of every option: the one argument list has what each of them reads, and NULL for what it does not. */
+/* The same of every option: each has the arguments that it reads, and they are what the kernel has. */
 START_TEST(arguments_of_an_option_were_missing)
 {
-    static const clfd_attention options[] = {
-        {.alibi = 1},
-        {.bias_type = F32},
-        {.mask = CLFD_MASK_TREE},
-        {.sinks = 1, .kv_start = 1},
-        {.query_positions = 1, .window = 20},
-        {.cache_batch_idx = 1},
-        {.paging = CLFD_PAGING_CSR, .page_size = 16},
-        {.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT4, .k_quant.zeros = 1, .v_quant.zeros = 1},
-        {.shared_kv = 1},
+    static const struct {
+        clfd_attention set;
+        cl_uint more;
+    } options[] = {
+        {{.alibi = 1}, 1},
+        {{.bias_type = F32}, 1},
+        {{.mask = CLFD_MASK_TREE}, 1},
+        {{.sinks = 1, .kv_start = 1}, 2},
+        {{.query_positions = 1, .window = 20}, 1},
+        {{.cache_batch_idx = 1}, 1},
+        {{.paging = CLFD_PAGING_TABLE, .page_size = 16}, 1},
+        {{.paging = CLFD_PAGING_CSR, .page_size = 16}, 2},
+        {{.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT4}, 2},
+        {{.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT4, .k_quant.zeros = 1, .v_quant.zeros = 1}, 4},
+        {{.k_type = CLFD_TYPE_INT8, .v_type = CLFD_TYPE_INT8, .v_from_k = 1, .k_quant.zeros = 1}, 2},
+        {{.k_type = CLFD_TYPE_FP8_E4M3, .v_type = CLFD_TYPE_FP8_E5M2}, 2},
+        {{.shared_kv = 1}, 0},
     };
 
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         attention_problem p = report_problem(2, 1, 64, F16, 40);
-        set_options(&p.attention, &options[i]);
+        set_options(&p.attention, &options[i].set);
         report_split(&p, CLFD_SPLIT_TOKENS, 10);
         attention_call *const call = attention_open(&p);
-        ck_assert_uint_eq(num_arguments(&call->plan->decode), 22);
+        ck_assert_uint_eq(num_arguments(&call->plan->decode), PLAIN_ARGUMENTS + options[i].more);
         ck_assert_uint_eq(num_arguments(&call->plan->merge), 10);
         attention_run(call);
         attention_expect_reference(call);
