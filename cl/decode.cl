@@ -20,7 +20,7 @@
  *   DECODE_SHARED         1: all sequences of the batch attend to one K and V sequence
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
  *   DECODE_FUSED          1, 2: the work-groups of a sequence merge its splits themselves: no merge follows. See
- *                         matrix_fold.cl
+ *                         matrix_merge.cl
  *   DECODE_LOOPS          1: there may be fewer work-groups than items, which they then take in turn
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks

@@ -22,7 +22,7 @@
 #endif
 #include "matrix_block.cl"
 #include "matrix_digits.cl"
-#include "matrix_fold.cl"
+#include "matrix_merge.cl"
 #include "matrix_softmax.cl"
 
 #if MATRIX_PARTS

@@ -5,7 +5,7 @@
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
 #define MAX_BALANCED_TILES (1u << 30) /* cl/schedule.cl counts them in 32 bits, rounded up to whole shares */
-/* cl/matrix_fold.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
+/* cl/matrix_merge.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
 #define MERGE_MOST 16u
 #define MERGE_GROUP 8u
 #define MAX_FUSED_SPLITS (MERGE_MOST * MERGE_GROUP)
