@@ -97,6 +97,30 @@ START_TEST(one_giant_among_tiny_sequences_matches_the_reference)
 }
 END_TEST
 
+/* Lengths are added up by as many work-items as there are parts of the list, or all that there are: batches of less
+ * than a length each, of one each, and of some. */
+START_TEST(work_groups_of_fewer_items_than_parts_of_the_list_match_the_reference)
+{
+    static const uint32_t batches[] = {7, 8, 9, 16, 17, 40};
+    int32_t lengths[40];
+
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        attention_problem p = balanced_case((clfd_attention){.max_batch = batches[i]});
+        for (uint32_t b = 0; b < batches[i]; b++)
+            lengths[b] = (int32_t)(b * 37 % 101 * (b % 3));
+        p.kv_lens = lengths;
+        p.attention.tuning = "family=decode_lanes wg=8 lanes=8 unroll=1 parts=1 ahead=0 exchange=local groups=16 "
+                             "min_split=4 split_tile=4";
+        attention_call *const call = attention_open(&p);
+        ck_assert_ptr_nonnull(call->plan->balanced.handle);
+        ck_assert_ptr_nonnull(strstr(clfd_plan_describe(call->plan), " wg=8 "));
+        attention_run(call);
+        attention_expect_reference(call);
+        attention_close(call);
+    }
+}
+END_TEST
+
 START_TEST(batches_below_the_plans_match_the_reference)
 {
     for (uint32_t batch = 1; batch <= BATCH; batch++) {
@@ -223,6 +247,7 @@ int main(void)
     const TTest *const tests[] = {
         ragged_lengths_match_the_reference_whatever_the_shares,
         one_giant_among_tiny_sequences_matches_the_reference,
+        work_groups_of_fewer_items_than_parts_of_the_list_match_the_reference,
         batches_below_the_plans_match_the_reference,
         kv_heads_in_turns_match_the_reference,
         several_passes_match_the_reference,
