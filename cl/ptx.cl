@@ -1,5 +1,5 @@
-/* ptx.cl - what the 32 work-items of a warp tell each other by NVIDIA's PTX, for the families that use it. All of them must
- * call these functions, and together. Empty where CLFD_PTX is 0.
+/* ptx.cl - NVIDIA's PTX for the families that use it: what the 32 work-items of a warp tell each other, for which all of
+ * them must call, and together; and what work-groups tell each other through global memory. Empty where CLFD_PTX is 0.
  */
 #ifndef CLFD_PTX_CL
 #define CLFD_PTX_CL

@@ -22,11 +22,8 @@
 #ifndef STATE_POLY
 #define STATE_POLY 0
 #endif
-#ifndef DECODE_FUSED
-#define DECODE_FUSED 0
-#endif
 
-/* How partial states are read and written: where DECODE_FUSED is 2 other work-groups do so meanwhile. */
+/* How partial states are read and written: where DECODE_FUSED (decode.cl) is 2 other work-groups do so meanwhile. */
 #if DECODE_FUSED == 2
 #define STATE_READ(from) ptx_read(from)
 #define STATE_READ4_IF(from, condition) ptx_read4_if(from, condition)

@@ -29,7 +29,19 @@ static attention_problem balanced_case(clfd_attention set)
     return p;
 }
 
-/* attention_verify by the balanced schedule, in every form or in the first and the last one. */
+/* attention_verify of a plan that has the balanced schedule and a word in its description. */
+static void verify_plan(const attention_problem *problem, const char *word)
+{
+    attention_call *const call = attention_open(problem);
+
+    ck_assert_ptr_nonnull(call->plan->balanced.handle);
+    ck_assert_ptr_nonnull(strstr(clfd_plan_describe(call->plan), word));
+    attention_run(call);
+    attention_expect_reference(call);
+    attention_close(call);
+}
+
+/* The same of a problem in every form of the families, or in the first and the last one. */
 static void verify_balanced_in(const attention_problem *problem, shares s, size_t step)
 {
     for (size_t f = 0; f < NUM_DECODE_FORMS; f += step) {
@@ -40,12 +52,7 @@ static void verify_balanced_in(const attention_problem *problem, shares s, size_
         snprintf(tuning, sizeof tuning, "%s groups=%u min_split=%u split_tile=%u", own ? "" : p.attention.tuning,
                  by.groups, by.tile, by.tile);
         p.attention.tuning = tuning;
-        attention_call *const call = attention_open(&p);
-        ck_assert_ptr_nonnull(call->plan->balanced.handle);
-        ck_assert_ptr_nonnull(strstr(clfd_plan_describe(call->plan), " balanced"));
-        attention_run(call);
-        attention_expect_reference(call);
-        attention_close(call);
+        verify_plan(&p, " balanced");
     }
 }
 
@@ -111,12 +118,7 @@ START_TEST(work_groups_of_fewer_items_than_parts_of_the_list_match_the_reference
         p.kv_lens = lengths;
         p.attention.tuning = "family=decode_lanes wg=8 lanes=8 unroll=1 parts=1 ahead=0 exchange=local groups=16 "
                              "min_split=4 split_tile=4";
-        attention_call *const call = attention_open(&p);
-        ck_assert_ptr_nonnull(call->plan->balanced.handle);
-        ck_assert_ptr_nonnull(strstr(clfd_plan_describe(call->plan), " wg=8 "));
-        attention_run(call);
-        attention_expect_reference(call);
-        attention_close(call);
+        verify_plan(&p, " wg=8 ");
     }
 }
 END_TEST

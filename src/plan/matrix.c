@@ -7,7 +7,7 @@
 #define MAX_HEAD_DIM 256u
 #define MAX_ROWS 16u        /* of a warp that has tiles of its own */
 #define MAX_OPERANDS 200u   /* registers of a warp that shares tiles: those of q and o, so that others remain */
-#define BALANCED_BYTES 256u /* cl/schedule.cl: decode_work without its list */
+#define BALANCED_BYTES 128u /* cl/schedule.cl: decode_work without its list */
 #define EXCHANGE_BYTES 24u  /* per work-item, of the emulation */
 
 static uint32_t row_bytes(clfd_type type, uint32_t dim)
