@@ -31,13 +31,13 @@ typedef struct divisor_args {
 
 /* How the visible keys of a sequence are cut into splits. */
 typedef struct split_args {
+    clfd_arg_int grid_splits;  /* splits that have a slot in the grid and in the workspace */
+    clfd_arg_int has_kv_lens;  /* 0: every length is max_kv_len */
     clfd_arg_int max_kv_len;   /* lengths are clamped to [0, max_kv_len] */
     clfd_arg_int num_splits;   /* COUNT and AUTO: splits per sequence at most */
+    divisor_args by_tile;      /* split_tile */
+    clfd_arg_int split_tile;   /* COUNT and AUTO: cuts fall on multiples of so many tokens from the first visible one */
     clfd_arg_int split_tokens; /* TOKENS: tokens per split; 0 under COUNT and AUTO */
-    clfd_arg_int split_tile; /* COUNT and AUTO: cuts fall on multiples of this many tokens from the first visible one */
-    divisor_args by_tile;    /* split_tile */
-    clfd_arg_int grid_splits; /* splits that have a slot in the grid and in the workspace */
-    clfd_arg_int has_kv_lens; /* 0: every length is max_kv_len */
 } split_args;
 
 /* How pages are found (cl/pages.cl). All 0 where the cache has none. */
@@ -67,10 +67,10 @@ typedef struct plane_args {
 typedef struct decode_args {
     /* First, and together, what every kernel asks for before it can read K: constants come by lines, each with a wait. */
     kv_args k;
-    split_args split;
     divisor_args by_splits, by_head_groups; /* split.grid_splits, head_groups */
     clfd_arg_int head_groups;               /* num_kv_heads / heads */
     clfd_arg_int num_kv_heads;
+    split_args split;
     kv_args v;
     divisor_args by_passes, by_ratio; /* passes, ratio */
     clfd_arg_int passes;              /* blocks of DECODE_ROWS query rows per KV head */

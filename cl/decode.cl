@@ -101,7 +101,8 @@ typedef struct decode_item {
 
 typedef struct decode_row {
     int batch, query, head;
-    int block_row; /* its place in the block, counted over the heads of the item */
+    int index;  /* its place in lse */
+    long state; /* the place of its partial state in slot 0 of the item */
 } decode_row;
 
 /* args.heads and args.passes, as constants where the host says so. */
@@ -180,7 +181,12 @@ static inline decode_row decode_find_row(const decode_args *args, const decode_i
 #endif
     row.query = divide(x, args->by_ratio);
     row.head = item->kv_head * args->ratio + (x - row.query * args->ratio);
-    row.block_row = item->kv_head % decode_heads(args) * DECODE_ROWS + r;
+    row.index = (row.batch * args->q_len + row.query) * (args->num_kv_heads * args->ratio) + row.head;
+#if DECODE_BALANCED
+    row.state = item->kv_head % decode_heads(args) * DECODE_ROWS + r;
+#else
+    row.state = (long)row.index * args->partial_slots;
+#endif
     return row;
 }
 
@@ -203,11 +209,9 @@ static inline long decode_q_index(const decode_args *args, const decode_item *it
 
 /* ---- Items ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in what follows from the sequence, the KV head, the first row and the tokens of an item. */
-static inline void decode_complete_item(const decode_args *args, const decode_inputs *in, decode_item *item)
+/* Bounds an item's tokens by what its rows may see. */
+static inline void decode_bound_item(const decode_args *args, const decode_inputs *in, decode_item *item)
 {
-    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
-
 #if SCORE_WINDOW || SCORE_CAUSAL
     int first = INT_MAX, limit = 0;
 #if SCORE_POSITIONS
@@ -223,6 +227,13 @@ static inline void decode_complete_item(const decode_args *args, const decode_in
     item->begin = DECODE_SHARED ? item->begin : max(item->begin, first);
     item->end = min(item->end, limit);
 #endif
+}
+
+/* Fills in an item's scales. Apart from what says where its tokens lie: the first copies must not wait for them. */
+static inline void decode_scale_item(const decode_args *args, const decode_inputs *in, decode_item *item)
+{
+    const kv_cache cache = kv_open(args, in, item->batch, item->sequence.cache_row, item->kv_head);
+
     item->k_scale = args->scale * kv_keys_factor(args, in, &cache);
     item->v_scale = kv_values_factor(args, in, &cache);
 }
@@ -234,7 +245,7 @@ static inline decode_item decode_head_item(const decode_args *args, const decode
     decode_item own = *item;
     own.kv_head += h;
 #if K_SCALE == SCALE_TENSOR || V_SCALE == SCALE_TENSOR
-    decode_complete_item(args, in, &own);
+    decode_scale_item(args, in, &own);
 #endif
     return own;
 }
@@ -295,9 +306,9 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     item->sequence = decode_find_sequence(args, in, item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */
 #if DECODE_INTERLEAVED /* never under TOKENS */
-    const int count = max(split_count_tiles(&args->split, item->sequence.range), 1);
+    const int count = split_count_tiles(&args->split, item->sequence.range);
 #else
-    const int count = max(split_count(&args->split, item->sequence.range), 1);
+    const int count = split_count(&args->split, item->sequence.range);
 #endif
     if (item->slot >= count)
         return false;
@@ -312,7 +323,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 #if DECODE_INTERLEAVED
     item->begin = item->sequence.range.begin;
     item->end = item->sequence.range.end;
-    decode_complete_item(args, in, item);
+    decode_bound_item(args, in, item);
     const int tokens = max(item->end - item->begin, 0);
     item->run = count > 1 && tokens / (8 * DECODE_RUN * DECODE_TILE) >= count ? DECODE_RUN : 1;
     item->begin += min(item->slot * item->run * DECODE_TILE, tokens); /* a split has a tile of the sequence at least */
@@ -322,7 +333,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     item->end = split_begin(&args->split, item->sequence.range, item->slot + 1);
     item->stride = DECODE_TILE;
     item->run = 1;
-    decode_complete_item(args, in, item);
+    decode_bound_item(args, in, item);
 #endif
     return true;
 }
@@ -330,20 +341,10 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* A row's place in lse. */
-static inline int decode_lse_index(const decode_args *args, const decode_row *row)
+/* The place of a row's partial state. */
+static inline long decode_state(const decode_args *args, const decode_item *item, const decode_row *row)
 {
-    return (row->batch * args->q_len + row->query) * (args->num_kv_heads * args->ratio) + row->head;
-}
-
-/* Index of a row's partial state. */
-static inline long decode_slot(const decode_args *args, const decode_item *item, const decode_row *row)
-{
-#if DECODE_BALANCED
-    return (long)item->slot * (decode_heads(args) * DECODE_ROWS) + row->block_row;
-#else
-    return (long)decode_lse_index(args, row) * args->partial_slots + item->slot;
-#endif
+    return row->state + (DECODE_BALANCED ? (long)item->slot * (decode_heads(args) * DECODE_ROWS) : item->slot);
 }
 
 /* What a directly written row's o is multiplied by for the sake of its sink. m in natural units. */
@@ -373,7 +374,7 @@ static inline void decode_store_o(const decode_args *args, const decode_item *it
     value *= item->v_scale;
 #endif
     if (!item->direct) {
-        workspace[args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d] = value;
+        workspace[args->partial_o_offset + decode_state(args, item, row) * HEAD_DIM_V + d] = value;
         return;
     }
 #if DECODE_SINKS
@@ -400,7 +401,7 @@ static inline void decode_store_quad(const decode_args *args, const decode_item 
 #if V_SCALE == SCALE_TENSOR
     value *= item->v_scale;
 #endif
-    STATE_WRITE4(workspace + (args->partial_o_offset + decode_slot(args, item, row) * HEAD_DIM_V + d), value);
+    STATE_WRITE4(workspace + (args->partial_o_offset + decode_state(args, item, row) * HEAD_DIM_V + d), value);
 }
 
 /* Writes a row's statistics (m in natural units): to lse under a direct write, else to the workspace. */
@@ -409,7 +410,7 @@ static inline void decode_store_natural_stats(const decode_args *args, const dec
                                               float m, float l)
 {
     if (!item->direct) {
-        state_store(workspace, args->stats_offset + decode_slot(args, item, row), args->stats_stride, m, l);
+        state_store(workspace, args->stats_offset + decode_state(args, item, row), args->stats_stride, m, l);
         return;
     }
     if (!args->has_lse)
@@ -418,7 +419,7 @@ static inline void decode_store_natural_stats(const decode_args *args, const dec
 #if DECODE_SINKS
     natural = state_sink(natural, in->sinks[args->sinks_offset + row->head]).x;
 #endif
-    lse[args->lse_offset + decode_lse_index(args, row)] = natural;
+    lse[args->lse_offset + row->index] = natural;
 }
 
 /* The same of m in log2 units. */

@@ -115,6 +115,7 @@ LANES_KERNEL_SIZE __kernel void decode_lanes(DECODE_ARGUMENTS)
     {
         lanes_queries queries;
         lanes_stream stream;
+        decode_scale_item(&args, &in, &item);
         at.odd = lanes_find_odd(&args, &in, &item);
         lanes_open_queries(q, &args, &item, &at, shared_q, shared_digits, &queries);
         stream.m = -INFINITY;

@@ -48,8 +48,8 @@ MATRIX_INLINE void matrix_clear(matrix_stream *stream)
     }
 }
 
-/* Goes through the warp's tiles of an item. */
-MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, const decode_item *item,
+/* Goes through the warp's tiles of an item, whose scales it fills in when copies are on their way. */
+MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in, decode_item *item,
                                const matrix_place *start, const __global q_element *q, bool careful,
                                __global float *workspace, matrix_stream *stream)
 {
@@ -60,6 +60,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
     matrix_scales scales;
 
     matrix_open_ring(args, in, item, start, left, &ring);
+    decode_scale_item(args, in, item);
     const matrix_place own = matrix_place_again(start), *const at = &own;
     matrix_find_rows(args, in, item, at, &queries);
     matrix_load_queries(q, args, item, at, &queries);
@@ -154,12 +155,15 @@ __kernel void decode_matrix(DECODE_ARGUMENTS)
             again.first_row = matrix_opaque(item.first_row);
 #if MATRIX_PARTS
             rows_clear(&stream);
+            decode_scale_item(&args, &in, &again);
             block_walk(&args, &in, &again, &at, q, careful, &stream);
+            item.v_scale = again.v_scale;
             if (!matrix_meet(&at, rows_are_irregular(&stream)))
                 break;
 #else
             matrix_clear(&stream);
             matrix_walk(&args, &in, &again, &at, q, careful, workspace, &stream);
+            item.v_scale = again.v_scale;
             if (!matrix_is_irregular(&at, &stream))
                 break;
 #endif

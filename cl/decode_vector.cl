@@ -102,6 +102,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
         const kv_cache cache = kv_open(&args, &in, item.batch, item.sequence.cache_row, item.kv_head);
+        decode_scale_item(&args, &in, &item);
         vector_begin(&args, &in, &item, q, &rows);
         for (int t = item.begin; t < item.end; t++) {
             tile.cache = cache;

@@ -65,12 +65,10 @@ MATRIX_INLINE void matrix_put_states(const matrix_place *at, __local uchar *ring
 #define FOLD_LANES (32 / FOLD_ROWS)
 #define FOLD_QUADS ((HEAD_DIM_V / 4 + FOLD_LANES - 1) / FOLD_LANES)
 
-/* A row's states that become one, as its lanes have them: lane i has state i's exponent, its l, and what its o is counted
- * in. */
+/* What a row's states become, as a lane has it. */
 typedef struct matrix_fold {
-    float exponent, l, unit;
     float log2; /* exponents are in units of log2 / log2 */
-    float top, total, share, l_share;
+    float top, total;
     float4 o[FOLD_QUADS];
 } matrix_fold;
 
@@ -80,48 +78,41 @@ MATRIX_INLINE int matrix_fold_dim(const matrix_place *at, int q)
     return min((at->lane % FOLD_LANES + q * FOLD_LANES) * 4, HEAD_DIM_V - 4);
 }
 
-/* The shares of the states under the maximum of all. */
-MATRIX_INLINE void matrix_weigh_states(matrix_fold *fold)
-{
-    const float weight = state_weight_in(fold->exponent, fold->top, fold->log2);
-    fold->share = weight * fold->unit;
-    fold->l_share = weight * fold->l;
-}
-
-/* Finds the maximum, of which each lane has a part, before any state is added. */
-MATRIX_INLINE void matrix_begin_fold(const matrix_place *at, float top, matrix_fold *fold)
+/* Before any state is added. `top`: the maximum of their exponents. */
+MATRIX_INLINE void matrix_begin_fold(float top, matrix_fold *fold)
 {
     fold->top = top;
-#pragma unroll MATRIX_UNROLL
-    for (int mask = FOLD_LANES / 2; mask > 0; mask /= 2)
-        fold->top = state_max(fold->top, matrix_xor(at, fold->top, mask));
-    matrix_weigh_states(fold);
     fold->total = 0.0f;
 #pragma unroll MATRIX_UNROLL
     for (int q = 0; q < FOLD_QUADS; q++)
         fold->o[q] = 0.0f;
 }
 
-/* The share of state i, and of its l. */
-MATRIX_INLINE float2 matrix_share(const matrix_place *at, const matrix_fold *fold, int i)
+/* Adds the states of all warps for row `row` of a block. Every lane reads the statistics of all, which takes less time
+ * than to tell each other. */
+MATRIX_INLINE void matrix_add_warps(const matrix_place *at, __local uchar *rings, int row, matrix_fold *fold)
 {
-    const int lane = at->lane / FOLD_LANES * FOLD_LANES + i;
-    return (float2)(as_float(matrix_from(at, as_uint(fold->share), lane)),
-                    as_float(matrix_from(at, as_uint(fold->l_share), lane)));
-}
+    const __local float *const states = matrix_fold_o(rings, 0, row);
+    float4 stats[MATRIX_WARPS]; /* m, l, and what o is counted in */
+    float top = -INFINITY;
 
-/* Adds the states of all warps, whose o lie in their rings. */
-MATRIX_INLINE void matrix_add_warps(const matrix_place *at, const __local float *states, matrix_fold *fold)
-{
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < MATRIX_WARPS; i++)
+        stats[i] = *matrix_fold_stats(rings, i, row);
+#pragma unroll MATRIX_UNROLL
+    for (int i = 0; i < MATRIX_WARPS; i++)
+        top = state_max(top, stats[i].x);
+    fold->log2 = 1.0f;
+    matrix_begin_fold(top, fold);
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i < MATRIX_WARPS; i++) {
-        const float2 share = matrix_share(at, fold, i);
-        fold->total += share.y;
+        const float weight = state_weight_in(stats[i].x, top, fold->log2);
+        fold->total += weight * stats[i].y;
 #pragma unroll MATRIX_UNROLL
         for (int q = 0; q < FOLD_QUADS; q++)
-            fold->o[q] =
-                fma(share.x, *(const __local float4 *)(states + (i * (int)(WARP_BYTES / 4) + matrix_fold_dim(at, q))),
-                    fold->o[q]);
+            fold->o[q] = fma(weight * stats[i].z,
+                             *(const __local float4 *)(states + (i * (int)(WARP_BYTES / 4) + matrix_fold_dim(at, q))),
+                             fold->o[q]);
     }
 }
 
@@ -155,10 +146,28 @@ MATRIX_INLINE int matrix_own_row(const matrix_place *at, int turn, int begin)
 
 #define FOLD_TURNS(rows) (((rows) + MATRIX_WARPS - 1) / MATRIX_WARPS)
 
-/* Folds block b of the warps' states and writes it. */
+/* One of those rows. */
+typedef struct matrix_folded {
+    int r;
+    bool exists;
+    decode_row row;
+} matrix_folded;
+
+MATRIX_INLINE matrix_folded matrix_find_folded(const decode_args *args, const decode_item *item, const matrix_place *at,
+                                               int turn, int begin, int end)
+{
+    matrix_folded folded;
+    folded.r = matrix_own_row(at, turn, begin);
+    folded.exists = folded.r < end && decode_row_exists(args, item, folded.r);
+    folded.row = decode_find_row(args, item, min(folded.r, end - 1));
+    return folded;
+}
+
+/* Folds block b of the warps' states and writes it. `first`: the row of block 0's first turn. */
 MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_inputs *in, const decode_item *item,
                                      const matrix_place *at, __local uchar *rings, const matrix_stream *stream, int b,
-                                     __global out_element *out, __global float *lse, __global float *workspace)
+                                     const matrix_folded *first, __global out_element *out, __global float *lse,
+                                     __global float *workspace)
 {
     const int begin = b * 8, end = min(DECODE_ROWS, begin + 8);
 
@@ -166,21 +175,14 @@ MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_input
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
     for (int turn = 0; turn < FOLD_TURNS(8); turn += FOLD_ROWS) {
-        const int r = matrix_own_row(at, turn, begin), place = min(r, end - 1) - begin;
-        const bool exists = r < end && decode_row_exists(args, item, r);
-        if (CLFD_PTX && !matrix_any(at, exists))
+        const matrix_folded own =
+            b == 0 && turn == 0 ? *first : matrix_find_folded(args, item, at, turn, begin, end);
+        const int place = min(own.r, end - 1) - begin;
+        if (CLFD_PTX && !matrix_any(at, own.exists))
             break;
-        const decode_row row = decode_find_row(args, item, begin + place);
-        const bool holds = at->lane % FOLD_LANES < MATRIX_WARPS;
-        const float4 state = *matrix_fold_stats(rings, at->lane % FOLD_LANES % MATRIX_WARPS, place);
         matrix_fold fold;
-        fold.log2 = 1.0f;
-        fold.exponent = holds ? state.x : -INFINITY;
-        fold.l = holds ? state.y : 0.0f;
-        fold.unit = holds ? state.z : 0.0f;
-        matrix_begin_fold(at, fold.exponent, &fold);
-        matrix_add_warps(at, matrix_fold_o(rings, 0, place), &fold);
-        matrix_end_fold(args, in, item, at, &row, exists, &fold, out, lse, workspace);
+        matrix_add_warps(at, rings, place, &fold);
+        matrix_end_fold(args, in, item, at, &own.row, own.exists, &fold, out, lse, workspace);
     }
 }
 

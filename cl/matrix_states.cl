@@ -17,6 +17,7 @@
 #if DECODE_FUSED
 #define MERGE_MOST 16 /* states that one merge takes */
 #define MERGE_GROUP 8
+#define MERGE_PATIENCE 3 /* times that the groups' states are read again before they are computed here */
 #define MERGE_MARKS (DECODE_FUSED == 2)
 
 /* What stands for a float of a state that is not there yet: a NaN that no operation results in. */
@@ -25,85 +26,106 @@
 MATRIX_INLINE bool matrix_is_missing(float x) { return as_uint(x) == 0xffffffffu; }
 
 /* States whose o a lane has on their way to registers at once: a part of MERGE_MOST, so that none is met twice. */
-#define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : 16 / FOLD_QUADS)
+#define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : DECODE_LOOPS || DECODE_BALANCED || !MERGE_MARKS ? 16 / FOLD_QUADS : 16)
+#define MERGE_AT_ONCE (MERGE_BATCH == MERGE_MOST && !DECODE_BALANCED) /* which may have more states */
+/* Asked once in a while within a batch: whether no state is left. */
+#define MERGE_ENDS(first, i, count) ((i) == 8 && (first) + 8 >= (count))
 
 /* The states of a row that are merged: where the first one lies, and how many they are. */
 typedef struct matrix_states {
-    long slot;
+    long first;
     int count;
     int step; /* balanced: from one share's to the next's */
 } matrix_states;
 
 /* Where state i lies. That of the share in which a sequence begins is the second one there. */
-MATRIX_INLINE long matrix_state_slot(const matrix_states *states, int i)
+MATRIX_INLINE long matrix_state_place(const matrix_states *states, int i)
 {
-    return DECODE_BALANCED ? states->slot + (long)i * states->step + (i == 0 ? DECODE_ROWS : 0) : states->slot + i;
+    return DECODE_BALANCED ? states->first + (long)i * states->step + (i == 0 ? DECODE_ROWS : 0) : states->first + i;
 }
 
-/* The lane's one of the FOLD_LANES states from `first` on. */
-MATRIX_INLINE void matrix_load_state(const decode_args *args, const matrix_place *at, const matrix_states *states,
-                                     int first, const __global float *workspace, matrix_fold *fold)
+/* Reads the lane's one of the FOLD_LANES states from `first` on; the last one where there is none. */
+MATRIX_INLINE float2 matrix_read_state(const decode_args *args, const matrix_place *at, const matrix_states *states,
+                                       int first, const __global float *workspace)
 {
     const __global float *const stats = workspace + args->stats_offset;
-    const int i = first + at->lane % FOLD_LANES;
-
-    fold->exponent = -INFINITY;
-    fold->l = fold->unit = 0.0f;
-    if (i < states->count) {
-        const float2 state = state_load(stats, stats + args->stats_stride, matrix_state_slot(states, i));
-        fold->exponent = state.x;
-        fold->l = fold->unit = state.y;
-    }
+    const int i = min(first + at->lane % FOLD_LANES, states->count - 1);
+    return state_read(stats, stats + args->stats_stride, matrix_state_place(states, i));
 }
 
-/* Loads the lane's first state, and finds its part of the maximum of all. */
-MATRIX_INLINE void matrix_begin_merge(const decode_args *args, const matrix_place *at, const matrix_states *states,
-                                      const __global float *workspace, matrix_fold *fold)
+/* What it read as (exponent, weight); the empty state where there is none. */
+MATRIX_INLINE float2 matrix_take_state(const matrix_place *at, const matrix_states *states, int first, float2 read)
 {
-    float top = -INFINITY;
+    return first + at->lane % FOLD_LANES < states->count ? state_weighted(read) : (float2)(-INFINITY, 0.0f);
+}
+
+/* The share of the lane's state under the maximum of all. */
+MATRIX_INLINE float matrix_weigh_state(float2 state, const matrix_fold *fold)
+{
+    return state_weight_in(state.x, fold->top, fold->log2) * state.y;
+}
+
+/* Finds the maximum, of which a lane's first state has a part. */
+MATRIX_INLINE void matrix_begin_merge(const decode_args *args, const matrix_place *at, const matrix_states *states,
+                                      const __global float *workspace, float2 state, matrix_fold *fold)
+{
+    float top = state.x;
 
 #if DECODE_BALANCED
 #pragma unroll 1
-    for (int first = FOLD_LANES; first < states->count; first += FOLD_LANES) {
-        matrix_load_state(args, at, states, first, workspace, fold);
-        top = state_max(top, fold->exponent);
-    }
+    for (int first = FOLD_LANES; first < states->count; first += FOLD_LANES)
+        top = state_max(top, state_weighted(matrix_read_state(args, at, states, first, workspace)).x);
 #endif
-    matrix_load_state(args, at, states, 0, workspace, fold);
-    matrix_begin_fold(at, DECODE_BALANCED ? state_max(top, fold->exponent) : fold->exponent, fold);
+#pragma unroll MATRIX_UNROLL
+    for (int mask = FOLD_LANES / 2; mask > 0; mask /= 2)
+        top = state_max(top, matrix_xor(at, top, mask));
+    fold->log2 = STATE_LOG2E;
+    matrix_begin_fold(top, fold);
 }
 
 /* Merges those states. */
 MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace, matrix_fold *fold)
 {
-    const __global float *from = workspace + (args->partial_o_offset + states->slot * HEAD_DIM_V);
-    const int count = states->count;
+    const __global float *from = workspace + (args->partial_o_offset + states->first * HEAD_DIM_V);
+    const int count = matrix_opaque(states->count); /* or all comparisons with it come before the first read */
+    /* Before all o, which are on their way while the states are weighed; and not looked at before they are. */
+    const float2 read = matrix_read_state(args, at, states, 0, workspace);
+    float own;
 
 #pragma unroll 1
-    for (int first = 0; first < count; first += MERGE_BATCH) {
+    for (int first = 0; first < (MERGE_AT_ONCE ? 1 : count); first += MERGE_BATCH) {
         float4 o[MERGE_BATCH][FOLD_QUADS];
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < MERGE_BATCH; i++) {
-            const long distance = matrix_state_slot(states, first + i) - states->slot;
+            if (MERGE_ENDS(first, i, count))
+                break;
+            const long distance = matrix_state_place(states, first + i) - states->first;
 #pragma unroll MATRIX_UNROLL
             for (int q = 0; q < FOLD_QUADS; q++)
                 o[i][q] = STATE_READ4_IF(
                     from + ((DECODE_BALANCED ? distance : i) * HEAD_DIM_V + matrix_fold_dim(at, q)), first + i < count);
         }
-        if (first == 0) { /* not before the loads, which would wait for it */
-            matrix_begin_merge(args, at, states, workspace, fold);
+        if (first == 0) {
+            const float2 late =
+                (float2)(as_float(matrix_opaque(as_int(read.x))), as_float(matrix_opaque(as_int(read.y))));
+            const float2 state = matrix_take_state(at, states, 0, late);
+            matrix_begin_merge(args, at, states, workspace, state, fold);
+            own = matrix_weigh_state(state, fold);
         } else if (DECODE_BALANCED && first % FOLD_LANES == 0) {
-            matrix_load_state(args, at, states, first, workspace, fold);
-            matrix_weigh_states(fold);
+            const float2 later = matrix_read_state(args, at, states, first, workspace);
+            own = matrix_weigh_state(matrix_take_state(at, states, first, later), fold);
         }
 #pragma unroll MATRIX_UNROLL
         for (int i = 0; i < MERGE_BATCH; i++) { /* the shares of what is no state are 0 */
-            const float2 share = matrix_share(at, fold, (first + i) % FOLD_LANES);
-            fold->total += share.y;
+            if (MERGE_ENDS(first, i, count))
+                break;
+            const int lane = at->lane / FOLD_LANES * FOLD_LANES + (first + i) % FOLD_LANES;
+            const float share = as_float(matrix_from(at, as_uint(own), lane)); /* of o and of l */
+            fold->total += share;
 #pragma unroll MATRIX_UNROLL
             for (int q = 0; q < FOLD_QUADS; q++)
-                fold->o[q] = fma(share.x, o[i][q], fold->o[q]);
+                fold->o[q] = fma(share, o[i][q], fold->o[q]);
         }
         from += DECODE_BALANCED ? 0 : MERGE_BATCH * HEAD_DIM_V;
     }
@@ -119,26 +141,24 @@ MATRIX_INLINE bool matrix_merged_nan(const matrix_fold *fold)
     return any;
 }
 
-/* Waits until none of those states is missing. */
-MATRIX_INLINE void matrix_await_states(const decode_args *args, const matrix_place *at, const matrix_states *states,
+/* Whether one of those states is missing, or a part of it. */
+MATRIX_INLINE bool matrix_misses_state(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace)
 {
-    bool missing;
-    do {
-        missing = false;
+    bool missing = false;
 #pragma unroll 1
-        for (int i = 0; i < states->count; i++) {
-            const long slot = matrix_state_slot(states, i);
-            missing |= state_has(workspace, args->stats_offset + slot, args->stats_stride, MISSING);
+    for (int i = 0; i < states->count; i++) {
+        const long place = matrix_state_place(states, i);
+        missing |= state_has(workspace, args->stats_offset + place, args->stats_stride, MISSING);
 #pragma unroll MATRIX_UNROLL
-            for (int q = 0; q < FOLD_QUADS; q++) {
-                const float4 o = STATE_READ4_IF(
-                    workspace + (args->partial_o_offset + slot * HEAD_DIM_V + matrix_fold_dim(at, q)), true);
-                missing |= matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) ||
-                           matrix_is_missing(o.w);
-            }
+        for (int q = 0; q < FOLD_QUADS; q++) {
+            const float4 o = STATE_READ4_IF(
+                workspace + (args->partial_o_offset + place * HEAD_DIM_V + matrix_fold_dim(at, q)), true);
+            missing |=
+                matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) || matrix_is_missing(o.w);
         }
-    } while (matrix_any(at, missing));
+    }
+    return missing;
 }
 
 /* Whether the item's splits merge in two levels. The balanced schedule's do not: few sequences have many. */
@@ -147,8 +167,38 @@ MATRIX_INLINE bool matrix_merges_groups(const decode_item *item)
     return !DECODE_BALANCED && item->splits > MERGE_MOST;
 }
 
-/* The slot of a group of splits. */
+/* How many groups; how many splits are in that of a split; and its slot. */
+MATRIX_INLINE int matrix_num_groups(const decode_item *item) { return (item->splits + MERGE_GROUP - 1) / MERGE_GROUP; }
+
+MATRIX_INLINE int matrix_group_size(const decode_item *item, int split)
+{
+    return min(MERGE_GROUP, item->splits - split / MERGE_GROUP * MERGE_GROUP);
+}
+
 MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return item->splits + split / MERGE_GROUP; }
+
+/* Marks as missing what the warp's rows of the item have in a slot. */
+MATRIX_INLINE void matrix_mark_slot(const decode_args *args, const decode_item *item, const matrix_place *at, int slot,
+                                    __global float *workspace)
+{
+    decode_item target = *item;
+
+    target.slot = slot;
+#pragma unroll 1
+    for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
+        const int r = matrix_own_row(at, turn, 0);
+        if (r >= DECODE_ROWS || !decode_row_exists(args, item, r))
+            continue;
+        const decode_row row = decode_find_row(args, item, r);
+        const long place = decode_state(args, &target, &row);
+#pragma unroll MATRIX_UNROLL
+        for (int q = 0; q < FOLD_QUADS; q++)
+            ptx_write4(workspace + (args->partial_o_offset + place * HEAD_DIM_V + matrix_fold_dim(at, q)),
+                       (float4)MISSING);
+        if (at->lane % FOLD_LANES == 0)
+            state_fill(workspace, args->stats_offset + place, args->stats_stride, MISSING);
+    }
+}
 #endif
 
 /* Marks as missing what the warp's rows of the item will have in the workspace, and in the slot of the split's group:
@@ -157,28 +207,11 @@ MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item
                                       __global float *workspace)
 {
 #if DECODE_FUSED == 2
-    decode_item target = *item;
-
     if (item->direct)
         return false;
 #pragma unroll 1
-    for (int level = matrix_merges_groups(item) ? 0 : 1; level < 2; level++) {
-        target.slot = level == 0 ? matrix_group_slot(item, item->slot) : item->slot;
-#pragma unroll 1
-        for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
-            const int r = matrix_own_row(at, turn, 0);
-            if (r >= DECODE_ROWS || !decode_row_exists(args, item, r))
-                continue;
-            const decode_row row = decode_find_row(args, item, r);
-            const long slot = decode_slot(args, &target, &row);
-#pragma unroll MATRIX_UNROLL
-            for (int q = 0; q < FOLD_QUADS; q++)
-                ptx_write4(workspace + (args->partial_o_offset + slot * HEAD_DIM_V + matrix_fold_dim(at, q)),
-                           (float4)MISSING);
-            if (at->lane % FOLD_LANES == 0)
-                state_fill(workspace, args->stats_offset + slot, args->stats_stride, MISSING);
-        }
-    }
+    for (int level = matrix_merges_groups(item) ? 0 : 1; level < 2; level++)
+        matrix_mark_slot(args, item, at, level == 0 ? matrix_group_slot(item, item->slot) : item->slot, workspace);
     matrix_sync(); /* one lane counts for all */
     return true;
 #else

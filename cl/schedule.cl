@@ -163,7 +163,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
         work->batch = batch;
         work->tiles = tiles;
     }
-    decode_complete_item(args, in, item);
+    decode_bound_item(args, in, item);
     return true;
 }
 

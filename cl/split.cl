@@ -19,10 +19,10 @@ static inline int split_kv_len(const split_args *args, const __global int *kv_le
 
 static inline int split_ceil(int tokens, int size) { return tokens / size + (tokens % size != 0); }
 
-/* Splits of a sequence under COUNT and AUTO that own at least one token. */
+/* Splits of a sequence under COUNT and AUTO that own at least one token; 1 where there is none. */
 static inline int split_count_tiles(const split_args *args, split_range range)
 {
-    return range.begin >= range.end ? 0 : min(args->num_splits, divide(range.end - range.begin - 1, args->by_tile) + 1);
+    return min(args->num_splits, divide(max(range.end - range.begin, 1) - 1, args->by_tile) + 1);
 }
 
 /* Splits of a sequence that own at least one token. Under TOKENS a split is a whole chunk of the sequence, chunks being
@@ -31,7 +31,7 @@ static inline int split_count(const split_args *args, split_range range)
 {
     if (args->split_tokens == 0)
         return split_count_tiles(args, range);
-    return range.begin >= range.end ? 0 : split_ceil(range.end, args->split_tokens) - range.begin / args->split_tokens;
+    return range.begin >= range.end ? 1 : split_ceil(range.end, args->split_tokens) - range.begin / args->split_tokens;
 }
 
 /* First token of split `split`; the first token of split + 1 ends it. */

@@ -23,8 +23,8 @@
 #define STATE_POLY 0
 #endif
 
-/* How partial states are read and written: where DECODE_FUSED (decode.cl) is 2 other work-groups do so meanwhile. */
-#if DECODE_FUSED == 2
+/* How partial states are read and written: under DECODE_FUSED (decode.cl) other work-groups do so meanwhile. */
+#if DECODE_FUSED
 #define STATE_READ(from) ptx_read(from)
 #define STATE_READ4_IF(from, condition) ptx_read4_if(from, condition)
 #define STATE_WRITE(to, value) ptx_write(to, value)
@@ -158,19 +158,31 @@ static inline bool state_has(const __global float *stats, long index, long strid
     return as_uint(first) == as_uint(value) || as_uint(last) == as_uint(value);
 }
 
-/* Reads them as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN or
- * +inf in either, comes back as a NaN weight. */
-static inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
+/* Reads them as they are: (S, S) or (m, l). */
+static inline float2 state_read(const __global float *stat0, const __global float *stat1, long index)
 {
     const float e = STATE_READ(stat0 + index);
+    return (float2)(e, STATE_MLO ? STATE_READ(stat1 + index) : e);
+}
+
+/* What was read as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN
+ * or +inf in either, becomes a NaN weight. */
+static inline float2 state_weighted(float2 read)
+{
+    const float e = read.x;
 #if STATE_MLO
-    const float l = STATE_READ(stat1 + index);
+    const float l = read.y;
     if (!(e < INFINITY && l < INFINITY))
         return (float2)(e, NAN);
     return e == -INFINITY || l == 0.0f ? (float2)(-INFINITY, 0.0f) : (float2)(e, l);
 #else
     return (float2)(e, e < INFINITY ? (e == -INFINITY ? 0.0f : 1.0f) : NAN);
 #endif
+}
+
+static inline float2 state_load(const __global float *stat0, const __global float *stat1, long index)
+{
+    return state_weighted(state_read(stat0, stat1, index));
 }
 
 /* The share of a loaded state in a set with maximum exponent max (natural units). */

@@ -293,6 +293,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
     decode_start(&args, &in, &work);
     DECODE_EACH_ITEM(&args, &in, &work, &item, workspace)
     {
+        decode_scale_item(&args, &in, &item);
         for (int h = 0; h < args.heads; h++) {
             const decode_item own = decode_head_item(&args, &in, &item, h);
             vector_begin(&args, &own, q, &heads[h]);

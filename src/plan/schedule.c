@@ -280,6 +280,8 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
         s.num_splits = auto_splits(caps, attention, tuning, attention->num_kv_heads / s.heads * s.passes);
     choose_merge(caps, attention, tuning, &s);
     s.grid_splits = clfd_schedule_splits(&s, attention, tuning, attention->max_kv_len);
+    if (s.grid_splits == 1) /* nothing to merge, and registers that a merge would need */
+        s.fused = 0;
 
     /* Each factor is below 2^32, and the first product below 2^56 by the limits of check.c. */
     const uint64_t items = (uint64_t)sequences * (attention->num_kv_heads / s.heads) * s.passes;
