@@ -21,6 +21,7 @@
  *   DECODE_INTERLEAVED    1: splits take tiles of DECODE_TILE tokens in turn; 0: each has one range of tokens
  *   DECODE_FUSED          1, 2: the work-groups of a sequence merge its splits themselves: no merge follows. See
  *                         matrix_merge.cl
+ *   DECODE_DIRECT         1: every sequence has one split, which writes out and lse
  *   DECODE_LOOPS          1: there may be fewer work-groups than items, which they then take in turn
  *   DECODE_BALANCED       1: the work-groups share all tiles of all sequences evenly: schedule.cl
  *   DECODE_SINKS          1: rows that are written directly have sinks
@@ -70,6 +71,9 @@
 #endif
 #ifndef DECODE_LOOPS
 #define DECODE_LOOPS 0
+#endif
+#ifndef DECODE_DIRECT
+#define DECODE_DIRECT 0
 #endif
 #ifndef DECODE_SINKS
 #define DECODE_SINKS 0
@@ -296,16 +300,18 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     const int index = (int)get_group_id(0);
 #endif
     const int splits = DECODE_ONE_PASS ? index : divide(index, args->by_passes);
-    const int heads = divide(splits, args->by_splits);
+    const int heads = DECODE_DIRECT ? splits : divide(splits, args->by_splits);
     const int pass = index - splits * decode_passes(args);
 
-    item->slot = splits - heads * args->split.grid_splits;
+    item->slot = DECODE_DIRECT ? 0 : splits - heads * args->split.grid_splits;
     item->batch = divide(heads, args->by_head_groups);
     item->kv_head = (heads - item->batch * args->head_groups) * decode_heads(args);
     item->first_row = pass * DECODE_ROWS;
     item->sequence = decode_find_sequence(args, in, item->batch);
     /* A sequence without keys still has split 0: somebody must write its empty state. */
-#if DECODE_INTERLEAVED /* never under TOKENS */
+#if DECODE_DIRECT
+    const int count = 1;
+#elif DECODE_INTERLEAVED /* never under TOKENS */
     const int count = split_count_tiles(&args->split, item->sequence.range);
 #else
     const int count = split_count(&args->split, item->sequence.range);
@@ -316,8 +322,8 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
 #if DECODE_FUSED
     item->direct = count == 1; /* no work-group is left out, whatever the grid */
 #else
-    item->direct = args->direct;
-    if (!args->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
+    item->direct = DECODE_DIRECT || args->direct;
+    if (!item->direct && item->slot == 0 && item->kv_head == 0 && pass == 0 && get_local_id(0) == 0)
         ((__global int *)workspace)[args->list_offset + item->batch] = count;
 #endif
 #if DECODE_INTERLEAVED

@@ -107,7 +107,7 @@ MATRIX_INLINE void matrix_add_warps(const matrix_place *at, __local uchar *rings
 #pragma unroll MATRIX_UNROLL
     for (int i = 0; i < MATRIX_WARPS; i++) {
         const float weight = state_weight_in(stats[i].x, top, fold->log2);
-        fold->total += weight * stats[i].y;
+        fold->total = fma(weight, stats[i].y, fold->total);
 #pragma unroll MATRIX_UNROLL
         for (int q = 0; q < FOLD_QUADS; q++)
             fold->o[q] = fma(weight * stats[i].z,
@@ -175,8 +175,7 @@ MATRIX_INLINE void matrix_fold_block(const decode_args *args, const decode_input
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
     for (int turn = 0; turn < FOLD_TURNS(8); turn += FOLD_ROWS) {
-        const matrix_folded own =
-            b == 0 && turn == 0 ? *first : matrix_find_folded(args, item, at, turn, begin, end);
+        const matrix_folded own = b == 0 && turn == 0 ? *first : matrix_find_folded(args, item, at, turn, begin, end);
         const int place = min(own.r, end - 1) - begin;
         if (CLFD_PTX && !matrix_any(at, own.exists))
             break;

@@ -126,8 +126,8 @@ MATRIX_INLINE void matrix_merge(const decode_args *args, const decode_inputs *in
 #else
         const int slot = !all ? first : groups > 0 ? matrix_group_slot(item, 0) : 0;
 #endif
-        const bool merged = matrix_merge_rows(args, in, item, at, row, slot, &states, &target, all && groups > 0, out,
-                                              lse, workspace);
+        const bool merged =
+            matrix_merge_rows(args, in, item, at, row, slot, &states, &target, all && groups > 0, out, lse, workspace);
         if (all ? merged : !last.of_all)
             return;
         alone |= all;

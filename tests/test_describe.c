@@ -448,6 +448,31 @@ START_TEST(every_option_is_a_program_of_its_own)
 }
 END_TEST
 
+/* What merges, and what writes partial states, is compiled in where the plan has splits. */
+START_TEST(a_matrix_plan_of_one_split_writes_results_directly)
+{
+    static const struct {
+        uint32_t splits;
+        const char *options;
+    } cases[] = {{1, "-DDECODE_DIRECT=1 -DDECODE_LOOPS=0 -DDECODE_FUSED=0"},
+                 {2, "-DDECODE_DIRECT=0 -DDECODE_LOOPS=0 -DDECODE_FUSED=2"}};
+    clfd_caps caps = gpu;
+
+    caps.matrix = caps.fused_merge = true;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        clfd_attention a = plain;
+        a.tuning = "family=decode_matrix parts=0 rows=16";
+        a.split_policy = CLFD_SPLIT_COUNT;
+        a.split_size = cases[i].splits;
+        const paper_plan p = plan_on(&caps, &a);
+        char balanced[768];
+        ck_assert_msg(strstr(p.options, cases[i].options) != NULL, "%u splits: %s", cases[i].splits, p.options);
+        clfd_decode_options(&caps, &p.attention, &p.tuning, &p.schedule, true, balanced, sizeof balanced);
+        ck_assert_ptr_nonnull(strstr(balanced, "-DDECODE_DIRECT=0"));
+    }
+}
+END_TEST
+
 START_TEST(the_balanced_kernel_is_a_program_of_its_own)
 {
     const paper_plan p = plan_on(&cpu, &plain);
@@ -536,6 +561,7 @@ int main(void)
         plans_that_differ_in_a_constant_do_not,
         options_that_differ_in_run_time_values_share_a_program,
         every_option_is_a_program_of_its_own,
+        a_matrix_plan_of_one_split_writes_results_directly,
         the_balanced_kernel_is_a_program_of_its_own,
         ptx_is_for_rows_that_exchange_by_it,
         options_of_the_device_come_last,

@@ -180,11 +180,12 @@ int clfd_decode_options(const clfd_caps *caps, const clfd_attention *attention, 
     else if (tuning->family == CLFD_FAMILY_MATRIX)
         append(&to,
                " -DMATRIX_WARPS=%u -DMATRIX_PARTS=%u -DMATRIX_SLOTS=%u -DMATRIX_BF16=%d -DQ_ALIGNED=%d "
-               "-DDECODE_INTERLEAVED=%d -DDECODE_LOOPS=%d -DDECODE_FUSED=%d -DMATRIX_ONCE=%d "
+               "-DDECODE_INTERLEAVED=%d -DDECODE_DIRECT=%d -DDECODE_LOOPS=%d -DDECODE_FUSED=%d -DMATRIX_ONCE=%d "
                "-DMATRIX_PAGE_TILES=%d -DWEIGHT_REST=%d",
                tuning->work_group / 32, tuning->parts, balanced ? schedule->balanced_slots : schedule->slots,
                a->q_type == CLFD_TYPE_BF16, clfd_q_aligned(a), !balanced && schedule->split_tokens == 0,
-               !balanced && schedule->max_groups > 0, (int)(balanced ? schedule->balanced_fused : schedule->fused),
+               !balanced && schedule->grid_splits == 1, !balanced && schedule->max_groups > 0,
+               (int)(balanced ? schedule->balanced_fused : schedule->fused),
                ptx && caps->cache_hints && !a->shared_kv && !a->v_from_k && schedule->passes == 1,
                clfd_matrix_has_page_tiles(a), !clfd_matrix_rounds_weights(a, tuning));
     else
