@@ -84,6 +84,8 @@ typedef struct decode_args {
     clfd_arg_int direct; /* 1: the grid has one split per row, which writes out and lse itself */
     clfd_arg_int has_lse, has_status;
     clfd_arg_int window;
+    divisor_args by_blocks;  /* balanced: work-groups of a share */
+    divisor_args by_shares;  /* balanced: num_shares */
     clfd_arg_int num_shares; /* balanced: shares that the tiles are cut into */
     clfd_arg_int min_tiles;  /* balanced: tiles of a share at least */
     clfd_arg_int items;      /* DECODE_LOOPS: passes, splits, heads and sequences in all */

@@ -17,6 +17,10 @@ static inline __attribute__((always_inline)) float ptx_shuffle_xor(float value, 
     return other;
 }
 
+/* What this is part of remains a branch: the assembler makes no predicates of it, which take their time whether they hold
+ * or not. */
+static inline __attribute__((always_inline)) void ptx_branch(void) { asm volatile("bar.warp.sync 0xffffffff;"); }
+
 /* Whether a condition holds in some work-item. */
 static inline __attribute__((always_inline)) bool ptx_any(bool condition)
 {

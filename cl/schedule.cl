@@ -34,14 +34,11 @@ typedef struct decode_work {
     int tiles; /* how many it has */
 } decode_work;
 
-static inline int schedule_blocks(const decode_args *args)
-{
-    return args->num_kv_heads / decode_heads(args) * decode_passes(args);
-}
+static inline int schedule_blocks(const decode_args *args) { return args->head_groups * decode_passes(args); }
 
 static inline int schedule_tiles(const decode_args *args, split_range range)
 {
-    return max(split_ceil(max(range.end - range.begin, 0), args->split.split_tile), 1);
+    return divide(max(range.end - range.begin, 1) - 1, args->split.by_tile) + 1;
 }
 
 static inline int schedule_sequence_tiles(const decode_args *args, const decode_inputs *in,
@@ -100,8 +97,8 @@ static inline void decode_start(const decode_args *args, const decode_inputs *in
     for (int b = 0; b < args->sequences; b++)
         total += schedule_sequence_tiles(args, in, work, b);
 #endif
-    work->tiles_per_share = max(split_ceil(total, args->num_shares), args->min_tiles);
-    work->next = (int)get_group_id(0) / schedule_blocks(args) * work->tiles_per_share;
+    work->tiles_per_share = max(divide(total + args->num_shares - 1, args->by_shares), args->min_tiles);
+    work->next = divide((int)get_group_id(0), args->by_blocks) * work->tiles_per_share;
     work->end = min(work->next + work->tiles_per_share, total);
     work->batch = 0;
     work->first = 0;
@@ -120,7 +117,7 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
                                decode_item *item, __global float *workspace)
 {
     const int blocks = schedule_blocks(args), tile = args->split.split_tile;
-    const int share = (int)get_group_id(0) / blocks, block = (int)get_group_id(0) % blocks;
+    const int share = divide((int)get_group_id(0), args->by_blocks), block = (int)get_group_id(0) - share * blocks;
 
     DECODE_WORK_BARRIER();
     const int next = work->next, share_end = work->end;
@@ -137,8 +134,9 @@ static inline bool decode_take(const decode_args *args, const decode_inputs *in,
     const split_range range = item->sequence.range;
 
     item->batch = batch;
-    item->kv_head = block / decode_passes(args) * decode_heads(args);
-    item->first_row = block % decode_passes(args) * DECODE_ROWS;
+    const int group = DECODE_ONE_PASS ? block : divide(block, args->by_passes);
+    item->kv_head = group * decode_heads(args);
+    item->first_row = (block - group * decode_passes(args)) * DECODE_ROWS;
     item->stride = DECODE_TILE;
     item->run = 1;
     item->direct = begin == 0 && end == tiles;

@@ -85,6 +85,8 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.by_splits = clfd_make_divisor(call->grid_splits);
     args.by_head_groups = clfd_make_divisor((uint32_t)args.head_groups);
     args.by_ratio = clfd_make_divisor(s->ratio);
+    args.by_blocks = clfd_make_divisor((uint32_t)(args.head_groups * args.passes));
+    args.by_shares = clfd_make_divisor(s->num_shares);
     args.num_cache_rows = (cl_int)a->num_cache_rows;
     args.direct = call->grid_splits == 1;
     args.has_lse = b->lse.kind != CLFD_BUFFER_NONE;
