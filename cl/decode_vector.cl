@@ -7,7 +7,7 @@
  *   VECTOR_TILE  1: the plain form; more: the blocked form's tokens per tile. See vector_tile.cl and vector_wide.cl
  */
 #define STATE_POLY 1
-#include "decode.cl"
+#include "decode_store.cl"
 
 #ifndef VECTOR_TILE
 #define VECTOR_TILE 1

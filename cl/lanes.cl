@@ -21,7 +21,7 @@
 #define DECODE_WORK_SHARED LANES_WG
 #define DECODE_WORK_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define DECODE_WORK_OWNER (get_local_id(0) == 0)
-#include "decode.cl"
+#include "decode_store.cl"
 
 /* A function that is not a copy would index the registers' arrays in memory. */
 #define LANES_INLINE static inline __attribute__((always_inline))

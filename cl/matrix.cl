@@ -29,7 +29,7 @@
 #define ROW_SETS (MATRIX_WARPS / MATRIX_PARTS) /* of warps, each with rows of its own */
 #define WARP_ROWS ((DECODE_ROWS + 16 * ROW_SETS - 1) / (16 * ROW_SETS) * 16)
 #endif
-#include "decode.cl"
+#include "decode_store.cl"
 
 #ifndef Q_ALIGNED
 #define Q_ALIGNED 0

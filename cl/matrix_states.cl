@@ -5,7 +5,7 @@
  * has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead marks its slots
  * as MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all
  * counts, sees of each float the mark or the state. What is still missing it reads again: it was written before the
- * count, and is on its way.
+ * count, and is on its way. The slots of groups are marked in either case, as no count tells when a group is merged.
  *
  * Tunables: those of matrix.cl.
  */

@@ -11,7 +11,7 @@
  * The KV heads of the item take their turns within a tile, so that a cache with the heads of a token side by side is read
  * page after page; one head alone would touch a new page every few hundred bytes.
  */
-#include "decode.cl"
+#include "decode_store.cl"
 #include "vector_tile.cl"
 #include "vector_wide.cl"
 
