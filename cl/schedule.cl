@@ -36,18 +36,13 @@ typedef struct decode_work {
 
 static inline int schedule_blocks(const decode_args *args) { return args->head_groups * decode_passes(args); }
 
-static inline int schedule_tiles(const decode_args *args, split_range range)
-{
-    return divide(max(range.end - range.begin, 1) - 1, args->split.by_tile) + 1;
-}
-
 static inline int schedule_sequence_tiles(const decode_args *args, const decode_inputs *in,
                                           DECODE_WORK_SPACE const decode_work *work, int b)
 {
 #if DECODE_WORK_SHARED
     return work->list[b];
 #else
-    return schedule_tiles(args, decode_find_sequence(args, in, b).range);
+    return split_tiles(&args->split, decode_find_sequence(args, in, b).range);
 #endif
 }
 
@@ -61,7 +56,7 @@ static inline void schedule_add_up(const decode_args *args, const decode_inputs 
     const int part = schedule_part(args), own = (int)get_local_id(0), step = (int)get_local_size(0);
 
     for (int b = own; b < args->sequences; b += step)
-        work->list[b] = schedule_tiles(args, decode_find_sequence(args, in, b).range);
+        work->list[b] = split_tiles(&args->split, decode_find_sequence(args, in, b).range);
     barrier(CLK_LOCAL_MEM_FENCE);
     /* No loop over parts: with one NVIDIA's compiler moves more registers round in the loop over the tiles. */
     if (own < SCHEDULE_PARTS) {

@@ -19,14 +19,20 @@ static inline int split_kv_len(const split_args *args, const __global int *kv_le
 
 static inline int split_ceil(int tokens, int size) { return tokens / size + (tokens % size != 0); }
 
+/* Tiles of a range; 1 where it has no token. */
+static inline int split_tiles(const split_args *args, split_range range)
+{
+    return divide(max(range.end - range.begin, 1) - 1, args->by_tile) + 1;
+}
+
 /* Splits of a sequence under COUNT and AUTO that own at least one token; 1 where there is none. */
 static inline int split_count_tiles(const split_args *args, split_range range)
 {
-    return min(args->num_splits, divide(max(range.end - range.begin, 1) - 1, args->by_tile) + 1);
+    return min(args->num_splits, split_tiles(args, range));
 }
 
-/* Splits of a sequence that own at least one token. Under TOKENS a split is a whole chunk of the sequence, chunks being
- * counted from token 0. */
+/* Splits of a sequence that own at least one token; 1 where there is none. Under TOKENS a split is a whole chunk of the
+ * sequence, chunks being counted from token 0. */
 static inline int split_count(const split_args *args, split_range range)
 {
     if (args->split_tokens == 0)
