@@ -100,7 +100,7 @@ MATRIX_INLINE void matrix_walk(const decode_args *args, const decode_inputs *in,
         }
         if (ordered)
             break;
-        matrix_fence();
+        matrix_fence(args, item, at, workspace);
     }
     matrix_wait(0);
     matrix_sync();

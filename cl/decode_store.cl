@@ -31,6 +31,20 @@ static inline float decode_sink_share(const decode_args *args, const decode_inpu
     return decode_sink_share_natural(args, in, item, row, state_natural(m), l);
 }
 
+/* Where a row's o lies in out, and in the workspace. */
+static inline __global out_element *decode_out_row(const decode_args *args, const decode_row *row,
+                                                   __global out_element *out)
+{
+    return out + (args->out_offset + row->batch * args->out_batch + row->query * args->out_token +
+                  row->head * args->out_head);
+}
+
+static inline __global float *decode_state_row(const decode_args *args, const decode_item *item, const decode_row *row,
+                                               __global float *workspace)
+{
+    return workspace + (args->partial_o_offset + decode_state(args, item, row) * HEAD_DIM_V);
+}
+
 /* Writes element d of a row's o, normalised and without sink, to out under a direct write, else to the workspace. */
 static inline void decode_store_o(const decode_args *args, const decode_item *item, const decode_row *row,
                                   __global out_element *out, __global float *workspace, int d, float value,
@@ -40,34 +54,45 @@ static inline void decode_store_o(const decode_args *args, const decode_item *it
     value *= item->v_scale;
 #endif
     if (!item->direct) {
-        workspace[args->partial_o_offset + decode_state(args, item, row) * HEAD_DIM_V + d] = value;
+        decode_state_row(args, item, row, workspace)[d] = value;
         return;
     }
 #if DECODE_SINKS
     value *= sink_share;
 #endif
-    out_store(out,
-              args->out_offset + row->batch * args->out_batch + row->query * args->out_token +
-                  row->head * args->out_head + d,
-              value);
+    out_store(decode_out_row(args, row, out), d, value);
 }
 
-/* The same of elements d to d + 3, d a multiple of 4. */
-static inline void decode_store_quad(const decode_args *args, const decode_item *item, const decode_row *row,
-                                     __global out_element *out, __global float *workspace, int d, float4 value,
-                                     float sink_share)
+/* The same of `count` quads of elements, the first from d on, a multiple of 4, and each `step` from the one before, as
+ * far as the row has them. The row's place is found once, and from there on by constants. */
+static inline __attribute__((always_inline)) void decode_store_quads(const decode_args *args, const decode_item *item,
+                                                                     const decode_row *row, __global out_element *out,
+                                                                     __global float *workspace, int d, int step,
+                                                                     const float4 *values, int count, float sink_share)
 {
+#if V_SCALE == SCALE_TENSOR
+    const float scale = item->v_scale;
+#else
+    const float scale = 1.0f;
+#endif
     if (item->direct) {
-        decode_store_o(args, item, row, out, workspace, d, value.x, sink_share);
-        decode_store_o(args, item, row, out, workspace, d + 1, value.y, sink_share);
-        decode_store_o(args, item, row, out, workspace, d + 2, value.z, sink_share);
-        decode_store_o(args, item, row, out, workspace, d + 3, value.w, sink_share);
+        __global out_element *const to = decode_out_row(args, row, out) + d;
+#pragma unroll
+        for (int q = 0; q < count; q++)
+            if (d + q * step < HEAD_DIM_V) {
+                const float4 value = values[q] * scale * (DECODE_SINKS ? sink_share : 1.0f);
+                out_store(to, q * step, value.x);
+                out_store(to, q * step + 1, value.y);
+                out_store(to, q * step + 2, value.z);
+                out_store(to, q * step + 3, value.w);
+            }
         return;
     }
-#if V_SCALE == SCALE_TENSOR
-    value *= item->v_scale;
-#endif
-    STATE_WRITE4(workspace + (args->partial_o_offset + decode_state(args, item, row) * HEAD_DIM_V + d), value);
+    __global float *const to = decode_state_row(args, item, row, workspace) + d;
+#pragma unroll
+    for (int q = 0; q < count; q++)
+        if (d + q * step < HEAD_DIM_V)
+            STATE_WRITE4(to + q * step, values[q] * scale);
 }
 
 /* Writes a row's statistics (m in natural units): to lse under a direct write, else to the workspace. */

@@ -126,7 +126,8 @@ MATRIX_INLINE void block_write_row(const decode_args *args, const decode_inputs 
         const float4 sum = *(const __local float4 *)(o + x);
         const float4 value = (float4)(state_normalise(sum.x, l), state_normalise(sum.y, l), state_normalise(sum.z, l),
                                       state_normalise(sum.w, l));
-        decode_store_quad(args, item, &row, out, workspace, matrix_step(at, x / 16) * 16 + x % 16, value, sink_share);
+        decode_store_quads(args, item, &row, out, workspace, matrix_step(at, x / 16) * 16 + x % 16, 0, &value, 1,
+                           sink_share);
     }
     if (at->lane == 0 && at->part == 0)
         decode_store_stats(args, in, item, &row, lse, workspace, m, l);

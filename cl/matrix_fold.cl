@@ -72,10 +72,14 @@ typedef struct matrix_fold {
     float4 o[FOLD_QUADS];
 } matrix_fold;
 
-/* The first of a lane's dims of quad q; past the last one the last are meant again. */
-MATRIX_INLINE int matrix_fold_dim(const matrix_place *at, int q)
+/* The first dim of a lane's quad 0; and how far its quad q is from there, a constant where lanes have the same number of
+ * quads. Past the last one the last is meant again. */
+MATRIX_INLINE int matrix_fold_dim(const matrix_place *at) { return at->lane % FOLD_LANES * 4; }
+
+MATRIX_INLINE int matrix_fold_step(const matrix_place *at, int q)
 {
-    return min((at->lane % FOLD_LANES + q * FOLD_LANES) * 4, HEAD_DIM_V - 4);
+    const int dim = matrix_fold_dim(at), step = q * FOLD_LANES * 4;
+    return HEAD_DIM_V / 4 % FOLD_LANES == 0 ? step : min(dim + step, HEAD_DIM_V - 4) - dim;
 }
 
 /* Before any state is added. `top`: the maximum of their exponents. */
@@ -92,7 +96,7 @@ MATRIX_INLINE void matrix_begin_fold(float top, matrix_fold *fold)
  * than to tell each other. */
 MATRIX_INLINE void matrix_add_warps(const matrix_place *at, __local uchar *rings, int row, matrix_fold *fold)
 {
-    const __local float *const states = matrix_fold_o(rings, 0, row);
+    const __local float *const states = matrix_fold_o(rings, 0, row) + matrix_fold_dim(at);
     float4 stats[MATRIX_WARPS]; /* m, l, and what o is counted in */
     float top = -INFINITY;
 
@@ -111,14 +115,14 @@ MATRIX_INLINE void matrix_add_warps(const matrix_place *at, __local uchar *rings
 #pragma unroll MATRIX_UNROLL
         for (int q = 0; q < FOLD_QUADS; q++)
             fold->o[q] = fma(weight * stats[i].z,
-                             *(const __local float4 *)(states + (i * (int)(WARP_BYTES / 4) + matrix_fold_dim(at, q))),
+                             *(const __local float4 *)(states + (i * (int)(WARP_BYTES / 4) + matrix_fold_step(at, q))),
                              fold->o[q]);
     }
 }
 
 /* Writes what the states became, where the row exists. */
 MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs *in, const decode_item *item,
-                                   const matrix_place *at, const decode_row *row, bool exists, const matrix_fold *fold,
+                                   const matrix_place *at, const decode_row *row, bool exists, matrix_fold *fold,
                                    __global out_element *out, __global float *lse, __global float *workspace)
 {
     const float natural = fold->log2 == 1.0f ? state_natural(fold->top) : fold->top;
@@ -129,9 +133,9 @@ MATRIX_INLINE void matrix_end_fold(const decode_args *args, const decode_inputs 
     const float sink_share = decode_sink_share_natural(args, in, item, row, natural, fold->total);
 #pragma unroll MATRIX_UNROLL
     for (int q = 0; q < FOLD_QUADS; q++)
-        if (HEAD_DIM_V / 4 % FOLD_LANES == 0 || at->lane % FOLD_LANES + q * FOLD_LANES < HEAD_DIM_V / 4)
-            decode_store_quad(args, item, row, out, workspace, matrix_fold_dim(at, q), fold->o[q] * inverse,
-                              sink_share);
+        fold->o[q] *= inverse;
+    decode_store_quads(args, item, row, out, workspace, matrix_fold_dim(at), FOLD_LANES * 4, fold->o, FOLD_QUADS,
+                       sink_share);
     if (at->lane % FOLD_LANES == 0)
         decode_store_natural_stats(args, in, item, row, lse, workspace, natural, fold->total);
 }

@@ -5,7 +5,7 @@
  * has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead marks its slots
  * as MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all
  * counts, sees of each float the mark or the state. What is still missing it reads again: it was written before the
- * count, and is on its way. The slots of groups are marked in either case, as no count tells when a group is merged.
+ * count, and is on its way.
  *
  * Tunables: those of matrix.cl.
  */
@@ -15,15 +15,42 @@
 #include "matrix_fold.cl"
 
 #if DECODE_FUSED
-#define MERGE_MOST 16 /* states that one merge takes */
-#define MERGE_GROUP 8
-#define MERGE_PATIENCE 3 /* times that the groups' states are read again before they are computed here */
+#define MERGE_MOST 16 /* splits that the last work-group merges alone */
 #define MERGE_MARKS (DECODE_FUSED == 2)
 
 /* What stands for a float of a state that is not there yet: a NaN that no operation results in. */
 #define MISSING as_float(0xffffffffu)
 
-MATRIX_INLINE bool matrix_is_missing(float x) { return as_uint(x) == 0xffffffffu; }
+/* Whether one of four floats is that. */
+MATRIX_INLINE bool matrix_misses(float4 x)
+{
+    const uint4 bits = as_uint4(x);
+    return max(max(bits.x, bits.y), max(bits.z, bits.w)) == as_uint(MISSING);
+}
+
+/* A warp's counter, in fields of 16 bits: of the warps with its rows those that are done with them; those that have put
+ * the fence behind their marks; and, a bit for each that shares the merge, those that see to their part of it, and those
+ * that leave that to the last one. */
+#define MERGE_ARRIVED(word) ((int)((word)&0xffff))
+#define MERGE_BEGUN(word) ((int)((word) >> 16 & 0xffff))
+#define MERGE_SEEN(word) ((uint)((word) >> 32) & 0xffffu)
+#define MERGE_LEFT(word) ((uint)((word) >> 48))
+#define MERGE_ONE_BEGUN (1ul << 16)
+#define MERGE_ONE_SEES (1ul << 32)
+#define MERGE_ONE_LEAVES (1ul << 48)
+
+MATRIX_INLINE __global ulong *matrix_counter(const decode_args *args, const decode_item *item, const matrix_place *at,
+                                             __global float *workspace)
+{
+    const int block =
+        (item->batch * args->num_kv_heads + item->kv_head) * decode_passes(args) + item->first_row / DECODE_ROWS;
+    return (__global ulong *)((__global int *)workspace + args->control_offset) + (block * MATRIX_WARPS + at->warp);
+}
+
+/* Whether there are items whose merge several work-groups share. They live at once, and have no other items. */
+#define MATRIX_SHARES (!DECODE_BALANCED && !DECODE_LOOPS)
+
+MATRIX_INLINE bool matrix_shares(const decode_item *item) { return MATRIX_SHARES && item->splits > MERGE_MOST; }
 
 /* States whose o a lane has on their way to registers at once: a part of MERGE_MOST, so that none is met twice. */
 #define MERGE_BATCH (FOLD_QUADS > 2 ? 4 : DECODE_LOOPS || DECODE_BALANCED || !MERGE_MARKS ? 16 / FOLD_QUADS : 16)
@@ -87,7 +114,8 @@ MATRIX_INLINE void matrix_begin_merge(const decode_args *args, const matrix_plac
 MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace, matrix_fold *fold)
 {
-    const __global float *from = workspace + (args->partial_o_offset + states->first * HEAD_DIM_V);
+    const __global float *from =
+        workspace + (args->partial_o_offset + states->first * HEAD_DIM_V) + matrix_fold_dim(at);
     const int count = matrix_opaque(states->count); /* or all comparisons with it come before the first read */
     /* Before all o, which are on their way while the states are weighed; and not looked at before they are. */
     const float2 read = matrix_read_state(args, at, states, 0, workspace);
@@ -103,8 +131,9 @@ MATRIX_INLINE void matrix_merge_states(const decode_args *args, const matrix_pla
             const long distance = matrix_state_place(states, first + i) - states->first;
 #pragma unroll MATRIX_UNROLL
             for (int q = 0; q < FOLD_QUADS; q++)
-                o[i][q] = STATE_READ4_IF(
-                    from + ((DECODE_BALANCED ? distance : i) * HEAD_DIM_V + matrix_fold_dim(at, q)), first + i < count);
+                o[i][q] =
+                    STATE_READ4_IF(from + ((DECODE_BALANCED ? distance : i) * HEAD_DIM_V + matrix_fold_step(at, q)),
+                                   first + i < count);
         }
         if (first == 0) {
             const float2 late =
@@ -145,73 +174,49 @@ MATRIX_INLINE bool matrix_merged_nan(const matrix_fold *fold)
 MATRIX_INLINE bool matrix_misses_state(const decode_args *args, const matrix_place *at, const matrix_states *states,
                                        const __global float *workspace)
 {
+    const __global float *const stats = workspace + args->stats_offset;
     bool missing = false;
 #pragma unroll 1
     for (int i = 0; i < states->count; i++) {
         const long place = matrix_state_place(states, i);
-        missing |= state_has(workspace, args->stats_offset + place, args->stats_stride, MISSING);
+        missing |= state_has(state_read(stats, stats + args->stats_stride, place), MISSING);
 #pragma unroll MATRIX_UNROLL
-        for (int q = 0; q < FOLD_QUADS; q++) {
-            const float4 o = STATE_READ4_IF(
-                workspace + (args->partial_o_offset + place * HEAD_DIM_V + matrix_fold_dim(at, q)), true);
-            missing |=
-                matrix_is_missing(o.x) || matrix_is_missing(o.y) || matrix_is_missing(o.z) || matrix_is_missing(o.w);
-        }
+        for (int q = 0; q < FOLD_QUADS; q++)
+            missing |= matrix_misses(STATE_READ4_IF(workspace + (args->partial_o_offset + place * HEAD_DIM_V) +
+                                                        matrix_fold_dim(at) + matrix_fold_step(at, q),
+                                                    true));
     }
     return missing;
 }
 
-/* Whether the item's splits merge in two levels. The balanced schedule's do not: few sequences have many. */
-MATRIX_INLINE bool matrix_merges_groups(const decode_item *item)
-{
-    return !DECODE_BALANCED && item->splits > MERGE_MOST;
-}
-
-/* How many groups; how many splits are in that of a split; and its slot. */
-MATRIX_INLINE int matrix_num_groups(const decode_item *item) { return (item->splits + MERGE_GROUP - 1) / MERGE_GROUP; }
-
-MATRIX_INLINE int matrix_group_size(const decode_item *item, int split)
-{
-    return min(MERGE_GROUP, item->splits - split / MERGE_GROUP * MERGE_GROUP);
-}
-
-MATRIX_INLINE int matrix_group_slot(const decode_item *item, int split) { return item->splits + split / MERGE_GROUP; }
-
-/* Marks as missing what the warp's rows of the item have in a slot. */
-MATRIX_INLINE void matrix_mark_slot(const decode_args *args, const decode_item *item, const matrix_place *at, int slot,
+/* Marks as missing what the warp's rows of the item will have in the workspace. */
+MATRIX_INLINE void matrix_mark_rows(const decode_args *args, const decode_item *item, const matrix_place *at,
                                     __global float *workspace)
 {
-    decode_item target = *item;
-
-    target.slot = slot;
 #pragma unroll 1
     for (int turn = 0; turn < FOLD_TURNS(DECODE_ROWS); turn += FOLD_ROWS) {
         const int r = matrix_own_row(at, turn, 0);
         if (r >= DECODE_ROWS || !decode_row_exists(args, item, r))
             continue;
         const decode_row row = decode_find_row(args, item, r);
-        const long place = decode_state(args, &target, &row);
+        __global float *const o = decode_state_row(args, item, &row, workspace) + matrix_fold_dim(at);
 #pragma unroll MATRIX_UNROLL
         for (int q = 0; q < FOLD_QUADS; q++)
-            ptx_write4(workspace + (args->partial_o_offset + place * HEAD_DIM_V + matrix_fold_dim(at, q)),
-                       (float4)MISSING);
+            ptx_write4(o + matrix_fold_step(at, q), (float4)MISSING);
         if (at->lane % FOLD_LANES == 0)
-            state_fill(workspace, args->stats_offset + place, args->stats_stride, MISSING);
+            state_fill(workspace, args->stats_offset + decode_state(args, item, &row), args->stats_stride, MISSING);
     }
 }
 #endif
 
-/* Marks as missing what the warp's rows of the item will have in the workspace, and in the slot of the split's group:
- * the last of those who do so counts itself in before the group is merged. Whether there was something to mark. */
+/* Marks what the warp will write for the item. Whether there is something to mark. */
 MATRIX_INLINE bool matrix_mark_states(const decode_args *args, const decode_item *item, const matrix_place *at,
                                       __global float *workspace)
 {
 #if DECODE_FUSED == 2
     if (item->direct)
         return false;
-#pragma unroll 1
-    for (int level = matrix_merges_groups(item) ? 0 : 1; level < 2; level++)
-        matrix_mark_slot(args, item, at, level == 0 ? matrix_group_slot(item, item->slot) : item->slot, workspace);
+    matrix_mark_rows(args, item, at, workspace);
     matrix_sync(); /* one lane counts for all */
     return true;
 #else
@@ -228,10 +233,14 @@ MATRIX_INLINE int matrix_fence_place(const decode_item *item, const matrix_place
     return max(left - (2 + (at->warp + item->slot) % 4) * item->stride, 0);
 }
 
-MATRIX_INLINE void matrix_fence(void)
+/* Puts the fence there. Where the merge is shared, says so. */
+MATRIX_INLINE void matrix_fence(const decode_args *args, const decode_item *item, const matrix_place *at,
+                                __global float *workspace)
 {
-#if DECODE_FUSED
+#if DECODE_FUSED == 2
     ptx_fence();
+    if (matrix_shares(item) && at->lane == 0)
+        ptx_add(matrix_counter(args, item, at, workspace), MERGE_ONE_BEGUN);
 #endif
 }
 

@@ -53,15 +53,44 @@ static inline __attribute__((always_inline)) float ptx_read(const __global float
     return value;
 }
 
-/* Four floats if a condition holds, else zeros. */
-static inline __attribute__((always_inline)) float4 ptx_read4_if(const __global float *from, bool condition)
+/* What is there if a condition holds, else the value given. */
+static inline __attribute__((always_inline)) float ptx_read_if(const __global float *from, bool condition, float value)
 {
-    float4 value = 0.0f;
+    asm volatile("{.reg .pred mine; setp.ne.u32 mine, %2, 0; @mine ld.relaxed.gpu.global.f32 %0, [%1];}"
+                 : "+f"(value)
+                 : "l"(from), "r"((uint)condition)
+                 : "memory");
+    return value;
+}
+
+static inline __attribute__((always_inline)) float4 ptx_read4_if(const __global float *from, bool condition,
+                                                                 float4 value)
+{
     asm volatile(
         "{.reg .pred mine; setp.ne.u32 mine, %5, 0; @mine ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];}"
         : "+f"(value.x), "+f"(value.y), "+f"(value.z), "+f"(value.w)
         : "l"(from), "r"((uint)condition)
         : "memory");
+    return value;
+}
+
+static inline __attribute__((always_inline)) void ptx_add(__global ulong *to, ulong value)
+{
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+static inline __attribute__((always_inline)) ulong ptx_or(__global ulong *to, ulong value)
+{
+    ulong before;
+    asm volatile("atom.relaxed.gpu.global.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(to), "l"(value) : "memory");
+    return before;
+}
+
+/* What others wrote before they wrote what this reads is there for what this work-item does afterwards. */
+static inline __attribute__((always_inline)) ulong ptx_acquire(const __global ulong *from)
+{
+    ulong value;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
     return value;
 }
 

@@ -26,7 +26,7 @@
 /* How partial states are read and written: under DECODE_FUSED (decode.cl) other work-groups do so meanwhile. */
 #if DECODE_FUSED
 #define STATE_READ(from) ptx_read(from)
-#define STATE_READ4_IF(from, condition) ptx_read4_if(from, condition)
+#define STATE_READ4_IF(from, condition) ptx_read4_if(from, condition, 0.0f)
 #define STATE_WRITE(to, value) ptx_write(to, value)
 #define STATE_WRITE4(to, value) ptx_write4(to, value)
 #else
@@ -144,7 +144,7 @@ static inline void state_store(__global float *stats, long index, long stride, f
 #endif
 }
 
-/* Fills them with one value; whether one of them has its bits. */
+/* Fills them with one value. */
 static inline void state_fill(__global float *stats, long index, long stride, float value)
 {
     STATE_WRITE(stats + index, value);
@@ -152,17 +152,26 @@ static inline void state_fill(__global float *stats, long index, long stride, fl
         STATE_WRITE(stats + (index + stride), value);
 }
 
-static inline bool state_has(const __global float *stats, long index, long stride, float value)
-{
-    const float first = STATE_READ(stats + index), last = STATE_READ(stats + (STATE_MLO ? index + stride : index));
-    return as_uint(first) == as_uint(value) || as_uint(last) == as_uint(value);
-}
-
 /* Reads them as they are: (S, S) or (m, l). */
 static inline float2 state_read(const __global float *stat0, const __global float *stat1, long index)
 {
     const float e = STATE_READ(stat0 + index);
     return (float2)(e, STATE_MLO ? STATE_READ(stat1 + index) : e);
+}
+
+#if DECODE_FUSED
+/* Reads them if a condition holds, else keeps what was read before. */
+static inline float2 state_read_if(const __global float *stats, long index, long stride, bool condition, float2 read)
+{
+    const float e = ptx_read_if(stats + index, condition, read.x);
+    return (float2)(e, STATE_MLO ? ptx_read_if(stats + (index + stride), condition, read.y) : e);
+}
+#endif
+
+/* Whether one of them has the bits of a value. */
+static inline bool state_has(float2 read, float value)
+{
+    return as_uint(read.x) == as_uint(value) || as_uint(read.y) == as_uint(value);
 }
 
 /* What was read as (exponent, weight), natural units: a state counts exp(exponent) * weight. What is not a state, a NaN

@@ -660,7 +660,7 @@ END_TEST
 
 START_TEST(initialising_a_workspace_zeroes_its_control_region_and_nothing_else)
 {
-    enum { OFFSET = 64, CONTROL = 65536 };
+    enum { OFFSET = 64, CONTROL = 131072 };
     static unsigned char content[CONTROL];
     const size_t bytes = tensor_bytes(WORKSPACE);
 

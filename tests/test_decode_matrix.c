@@ -47,59 +47,6 @@ START_TEST(dims_above_128_in_sixteen_splits_match_the_reference)
 }
 END_TEST
 
-static size_t bytes_of_out(const attention_call *call)
-{
-    return call->num_rows * call->complete.head_dim_v * sizeof(float);
-}
-
-/* Two problems in one workspace, again and again: what one leaves there is of the right size and form for the other. In
- * one level of merges, and in two. */
-START_TEST(calls_in_one_workspace_take_no_state_of_each_other)
-{
-    static const uint32_t splits[] = {16, 40};
-    const int turns = test_session_get()->context->caps.fused_merge ? 100 : 1;
-
-    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-        attention_problem p = decode_case(&matrix);
-        attention_call *calls[2];
-        float *first[2];
-
-        p.attention.max_batch = 1;
-        p.attention.max_kv_len = 2560;
-        p.attention.split_policy = CLFD_SPLIT_COUNT;
-        p.attention.split_size = splits[i];
-        p.kv_lens = NULL;
-        for (int c = 0; c < 2; c++) {
-            p.seed = 10 * i + c;
-            calls[c] = attention_open(&p);
-            attention_run(calls[c]);
-            attention_expect_reference(calls[c]);
-            first[c] = malloc(bytes_of_out(calls[c]));
-            ck_assert_ptr_nonnull(first[c]);
-            memcpy(first[c], calls[c]->out, bytes_of_out(calls[c]));
-        }
-        const clfd_buffer own = calls[1]->buffers.workspace;
-        calls[1]->buffers.workspace = calls[0]->buffers.workspace;
-        for (int turn = 0; turn < turns; turn++) {
-            for (int c = 0; c < 2; c++)
-                ck_assert_int_eq(
-                    clfd_enqueue_decode(calls[c]->plan, test_session_get()->queue, &calls[c]->buffers, 0, NULL, NULL),
-                    CLFD_SUCCESS);
-            for (int c = 0; c < 2; c++) {
-                attention_read(calls[c]);
-                ck_assert_msg(memcmp(calls[c]->out, first[c], bytes_of_out(calls[c])) == 0,
-                              "%u splits, turn %d, call %d", splits[i], turn, c);
-            }
-        }
-        calls[1]->buffers.workspace = own;
-        for (int c = 0; c < 2; c++) {
-            free(first[c]);
-            attention_close(calls[c]);
-        }
-    }
-}
-END_TEST
-
 /* Splits of so many tiles that they take them by runs, and what is too little for a run of each. */
 START_TEST(runs_of_tiles_match_the_reference)
 {
@@ -150,7 +97,6 @@ int main(void)
     const TTest *const tests[] = {
         lengths_round_tiles_and_splits_match_the_reference,
         runs_of_tiles_match_the_reference,
-        calls_in_one_workspace_take_no_state_of_each_other,
         scores_far_beyond_the_digits_of_a_float_keep_their_weights_in_range,
         two_blocks_of_rows_match_the_reference,
         ten_warps_fold_into_rows_that_match_the_reference,

@@ -133,7 +133,7 @@ START_TEST(a_plan_describes_itself_tells_its_workspace_and_runs)
     ck_assert_ptr_nonnull(strstr(clfd_plan_describe(plan), " splits2 "));
     /* The control region, and for two splits of two heads 64 floats of o and one of S, which end on 64 bytes, as
      * does the list of how many splits each sequence has. */
-    ck_assert_uint_eq(clfd_plan_workspace_bytes(plan), 65536 + 4 * 64 * 4 + 64 + 64);
+    ck_assert_uint_eq(clfd_plan_workspace_bytes(plan), 131072 + 4 * 64 * 4 + 64 + 64);
     expect_answer(plan, 64);
     clfd_plan_release(plan);
 }

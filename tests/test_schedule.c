@@ -410,15 +410,16 @@ START_TEST(auto_gives_common_problems_the_splits_that_were_fastest)
 END_TEST
 
 /* What decides the order of summation may depend on what is asked for, and on the batch, but not on lengths. */
-START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
+START_TEST(splits_merge_in_their_kernel_where_counters_and_work_groups_suffice)
 {
     static const struct {
         clfd_split_policy policy;
-        uint32_t size, batch;
-        uint32_t fused;
+        uint32_t size, batch, kv_heads, fused;
     } cases[] = {
-        {CLFD_SPLIT_COUNT, 128, 1, 2}, {CLFD_SPLIT_COUNT, 129, 1, 0}, {CLFD_SPLIT_TOKENS, 64, 1, 0},
-        {CLFD_SPLIT_COUNT, 2, 30, 2},  {CLFD_SPLIT_COUNT, 2, 31, 0},  {CLFD_SPLIT_AUTO, 0, 1, 2},
+        {CLFD_SPLIT_COUNT, 128, 1, 2, 2}, {CLFD_SPLIT_COUNT, 129, 1, 2, 0}, {CLFD_SPLIT_TOKENS, 64, 1, 8, 0},
+        {CLFD_SPLIT_COUNT, 2, 512, 8, 2}, {CLFD_SPLIT_COUNT, 2, 513, 8, 0}, {CLFD_SPLIT_AUTO, 0, 1, 8, 2},
+        {CLFD_SPLIT_COUNT, 17, 1, 8, 2},  {CLFD_SPLIT_COUNT, 17, 5, 8, 0}, /* more than live at once do not share */
+        {CLFD_SPLIT_COUNT, 16, 5, 8, 2},
     };
     static const uint32_t lengths[] = {1, 4096, 1 << 20};
     clfd_caps none = matrix_gpu;
@@ -426,7 +427,7 @@ START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
     none.fused_merge = false;
     for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t n = 0; n < COUNT(lengths); n++) {
-            clfd_attention a = problem_of(cases[i].batch, 32, 8, lengths[n]);
+            clfd_attention a = problem_of(cases[i].batch, 4 * cases[i].kv_heads, cases[i].kv_heads, lengths[n]);
             a.split_policy = cases[i].policy;
             a.split_size = cases[i].size;
             const uint32_t fused = lengths[n] > 1 ? cases[i].fused : 0; /* of one key there is nothing to merge */
@@ -435,24 +436,6 @@ START_TEST(splits_merge_in_their_kernel_where_counters_suffice)
             a.k_type = a.v_type = CLFD_TYPE_INT8;
             ck_assert_uint_eq(made(&matrix_gpu, &a, &matrix_row).fused, fused != 0);
         }
-}
-END_TEST
-
-/* More than 16 splits merge in groups of 8, which have slots behind those of the splits. */
-START_TEST(groups_of_splits_that_merge_in_their_kernel_have_slots_of_their_own)
-{
-    static const struct {
-        uint32_t splits, slots;
-    } cases[] = {{16, 16}, {17, 20}, {24, 27}, {64, 72}, {128, 144}, {129, 129}};
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        clfd_attention a = problem_of(1, 32, 8, 1 << 20);
-        a.split_policy = CLFD_SPLIT_COUNT;
-        a.split_size = cases[i].splits;
-        const clfd_schedule s = made(&matrix_gpu, &a, &matrix_row);
-        ck_assert_uint_eq(s.partial_slots, cases[i].slots);
-        ck_assert_uint_ge(s.partials.stats_bytes, (uint64_t)32 * cases[i].slots * 4);
-    }
 }
 END_TEST
 
@@ -802,8 +785,7 @@ int main(void)
         auto_takes_no_more_splits_than_work_groups_merge,
         a_grid_of_the_matrix_family_is_bounded,
         auto_gives_common_problems_the_splits_that_were_fastest,
-        splits_merge_in_their_kernel_where_counters_suffice,
-        groups_of_splits_that_merge_in_their_kernel_have_slots_of_their_own,
+        splits_merge_in_their_kernel_where_counters_and_work_groups_suffice,
         auto_counts_passes_as_work,
         blocks_cover_all_rows_none_is_empty_and_shared_heads_stay_together,
         a_row_limit_of_the_tuning_row_is_kept,

@@ -5,11 +5,8 @@
 #define MAX_STATE_BYTES (64u << 10) /* of a work-item: together with a tile within a second-level cache */
 #define MAX_BALANCED_BATCH 1024u
 #define MAX_BALANCED_TILES (1u << 30) /* cl/schedule.cl counts them in 32 bits, rounded up to whole shares */
-/* cl/matrix_merge.cl: MERGE_MOST groups of MERGE_GROUP splits, and counters for them and for all. */
-#define MERGE_MOST 16u
-#define MERGE_GROUP 8u
-#define MAX_FUSED_SPLITS (MERGE_MOST * MERGE_GROUP)
-#define COUNTERS 17u
+#define MAX_FUSED_SPLITS 128u
+#define MERGED_ALONE 16u         /* cl/matrix_states.cl: MERGE_MOST */
 #define EVEN_SHARES 4u           /* shares from which the rest of a division is small */
 #define MAX_GROUPS 0x7fffffffull /* NVIDIA's limit of work-groups in dimension 0; others are higher */
 
@@ -134,32 +131,45 @@ static uint64_t lay_out(const clfd_attention *attention, uint64_t slots, uint64_
     return partials->list_offset + round_up(list_items * sizeof(int32_t), CLFD_WORKSPACE_ALIGNMENT);
 }
 
-/* How the kernel merges what its work-groups make; 0 where it cannot: each warp has `counters` in the control region
- * for every block of rows of a sequence. Without waits for states to arrive, but not where what makes operands of codes
- * bounds the time, which is shorter without marks (an H200, int4: 50.4 instead of 51.1 us). */
+/* How the kernel merges what its work-groups make; 0 where it cannot: each warp has a counter of 8 bytes in the control
+ * region for every block of rows of a sequence. Without waits for states to arrive, but not where what makes operands of
+ * codes bounds the time, which is shorter without marks (an H200, int4: 50.4 instead of 51.1 us). */
 static uint32_t merge_kind(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
-                           const clfd_schedule *s, uint32_t counters)
+                           const clfd_schedule *s)
 {
     const uint64_t blocks = (uint64_t)(attention->shared_kv ? 1 : attention->max_batch) * attention->num_kv_heads;
 
     if (!caps->fused_merge || tuning->family != CLFD_FAMILY_MATRIX || tuning->parts != 0 ||
         tuning->exchange != CLFD_EXCHANGE_PTX ||
-        blocks * s->passes * (tuning->work_group / 32) * counters > CLFD_CONTROL_BYTES / sizeof(int32_t))
+        blocks * s->passes * (tuning->work_group / 32) > CLFD_CONTROL_BYTES / sizeof(uint64_t))
         return 0;
     return clfd_type_is_plain(attention->k_type) ? 2 : 1;
 }
 
-/* Whether the work-groups of a sequence merge its splits. One warp goes through all states of a row, which pays as long
- * as they are few. Nothing here depends on lengths or on the capacity: the order of summation does on the answer. */
+/* Work-groups of the matrix family that can live on a compute unit together and gain by it: as one begins or ends, the others
+ * read on (an H200, 512 items of 256 tokens: 19.9 instead of 20.8 us). Four leave room for the registers of one block of rows
+ * with plain K and V; others spill there, or are bound by what makes operands of codes. */
+static uint32_t live_groups(const clfd_attention *attention, const clfd_tuning *tuning, const clfd_schedule *s)
+{
+    return max_u32(tuning->groups_per_unit, clfd_type_is_plain(attention->k_type) && s->rows <= 8 ? 4 : 2);
+}
+
+/* Whether the work-groups of a sequence merge its splits, which pays as long as these are few. More than the last one
+ * merges alone they share only where all of them live at once. Nothing here depends on lengths or on the capacity: the
+ * order of summation does on the answer. */
 static uint32_t merges_itself(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                               const clfd_schedule *s)
 {
-    return s->split_tokens == 0 && s->num_splits <= MAX_FUSED_SPLITS ? merge_kind(caps, attention, tuning, s, COUNTERS)
-                                                                     : 0;
+    const uint64_t sequences = attention->shared_kv ? 1 : attention->max_batch;
+    const uint64_t groups = sequences * (attention->num_kv_heads / s->heads) * s->passes * s->num_splits;
+    const uint32_t most =
+        groups > (uint64_t)caps->compute_units * live_groups(attention, tuning, s) ? MERGED_ALONE : MAX_FUSED_SPLITS;
+
+    return s->split_tokens == 0 && s->num_splits <= most ? merge_kind(caps, attention, tuning, s) : 0;
 }
 
 /* Decides who merges. AUTO gives up some splits where their work-groups then merge them: those that only pages ask for, and
- * one of nine others. It takes whole groups: a group too many costs more than work-groups too few. */
+ * one of nine others; and beyond 16 takes a multiple of 8, which cuts most lengths evenly. */
 static void choose_merge(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                          clfd_schedule *s)
 {
@@ -172,8 +182,8 @@ static void choose_merge(const clfd_caps *caps, const clfd_attention *attention,
     s->fused = merges_itself(caps, attention, tuning, s);
     if (s->fused == 0)
         s->num_splits = splits;
-    else if (automatic && s->num_splits > MERGE_MOST)
-        s->num_splits -= s->num_splits % MERGE_GROUP;
+    else if (automatic && s->num_splits > MERGED_ALONE)
+        s->num_splits -= s->num_splits % 8;
 }
 
 /* Shares for `blocks` work-groups each: one work-group for each place on the device where that comes out even; otherwise
@@ -192,14 +202,6 @@ static uint32_t count_shares(uint64_t places, uint64_t blocks)
 static uint32_t balanced_groups(const clfd_tuning *tuning)
 {
     return tuning->groups_per_unit * (tuning->family == CLFD_FAMILY_MATRIX && tuning->parts == 0 ? 2 : 1);
-}
-
-/* Work-groups of the matrix family that can live on a compute unit together and gain by it: as one begins or ends, the others
- * read on (an H200, 512 items of 256 tokens: 19.9 instead of 20.8 us). Four leave room for the registers of one block of rows
- * with plain K and V; others spill there, or are bound by what makes operands of codes. */
-static uint32_t live_groups(const clfd_attention *attention, const clfd_tuning *tuning, const clfd_schedule *s)
-{
-    return max_u32(tuning->groups_per_unit, clfd_type_is_plain(attention->k_type) && s->rows <= 8 ? 4 : 2);
 }
 
 /* Decides how many work-groups the grid has at most. More of the matrix family than live on the device together would begin as
@@ -252,7 +254,7 @@ static uint64_t plan_balanced(const clfd_caps *caps, const clfd_attention *atten
                                       ceil_div(tiles, s->min_tiles));
     s->num_groups = (uint32_t)(s->num_shares * blocks);
     /* Not of codes: there the merges wait in the way of the next items' conversions (an H200, int8: 57 instead of 48 us). */
-    s->balanced_fused = clfd_type_is_plain(attention->k_type) ? merge_kind(caps, attention, tuning, s, 1) : 0;
+    s->balanced_fused = clfd_type_is_plain(attention->k_type) ? merge_kind(caps, attention, tuning, s) : 0;
     return lay_out(attention, (uint64_t)s->num_groups * 2 * s->heads * s->rows, 2 * (uint64_t)attention->max_batch,
                    &s->balanced);
 }
@@ -292,11 +294,8 @@ clfd_status clfd_schedule_make(const clfd_caps *caps, const clfd_attention *atte
     choose_groups(caps, attention, tuning, items * s.grid_splits, &s);
     choose_slots(caps, attention, tuning, items * s.grid_splits, &s);
     s.workspace_bytes = CLFD_CONTROL_BYTES;
-    s.partial_slots = s.grid_splits;
-    if (s.fused != 0 && s.grid_splits > MERGE_MOST)
-        s.partial_slots += (uint32_t)ceil_div(s.grid_splits, MERGE_GROUP);
     if (s.grid_splits > 1)
-        s.workspace_bytes = lay_out(attention, s.num_rows * s.partial_slots, sequences, &s.partials);
+        s.workspace_bytes = lay_out(attention, s.num_rows * s.grid_splits, sequences, &s.partials);
     const uint64_t balanced_bytes = plan_balanced(caps, attention, tuning, &s);
     if (balanced_bytes > s.workspace_bytes)
         s.workspace_bytes = balanced_bytes;

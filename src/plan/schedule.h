@@ -5,7 +5,7 @@
 #include "plan/tuning.h"
 
 /* Bytes at the start of every workspace that are zero between calls, equal for all plans. */
-#define CLFD_CONTROL_BYTES 65536u
+#define CLFD_CONTROL_BYTES 131072u
 #define CLFD_WORKSPACE_ALIGNMENT 64u
 
 /* Where partial states lie: bytes from the start of the workspace. `list` is what the merge must know of them. */
@@ -15,19 +15,18 @@ typedef struct clfd_partials {
 } clfd_partials;
 
 typedef struct clfd_schedule {
-    uint32_t ratio;         /* query heads per KV head */
-    uint32_t rows;          /* R: query rows per block, at least min(ratio, tuning.rows) */
-    uint32_t heads;         /* KV heads per item, a divisor of their number */
-    uint32_t heads_limit;   /* what the kernel is built for; at least heads */
-    uint32_t passes;        /* blocks per KV head of the largest batch: ceil(query rows of a K and V sequence / rows) */
-    uint32_t num_splits;    /* AUTO, COUNT: splits per sequence at most; TOKENS: 0 */
-    uint32_t split_tokens;  /* TOKENS: tokens per split; else 0 */
-    uint32_t grid_splits;   /* splits of the longest sequence: slots in the grid, at least 1 */
-    uint32_t partial_slots; /* slots of a row in the workspace: those, and of the groups that they merge in */
-    uint32_t num_shares;    /* balanced schedule: equal shares of all tiles; 0 where the plan has none */
-    uint32_t num_groups;    /* balanced schedule: its work-groups, one for each block of each share */
-    uint32_t min_tiles;     /* balanced schedule: tiles of split_tile tokens per share at least */
-    uint64_t num_rows;      /* max_batch * q_len * num_q_heads */
+    uint32_t ratio;        /* query heads per KV head */
+    uint32_t rows;         /* R: query rows per block, at least min(ratio, tuning.rows) */
+    uint32_t heads;        /* KV heads per item, a divisor of their number */
+    uint32_t heads_limit;  /* what the kernel is built for; at least heads */
+    uint32_t passes;       /* blocks per KV head of the largest batch: ceil(query rows of a K and V sequence / rows) */
+    uint32_t num_splits;   /* AUTO, COUNT: splits per sequence at most; TOKENS: 0 */
+    uint32_t split_tokens; /* TOKENS: tokens per split; else 0 */
+    uint32_t grid_splits;  /* splits of the longest sequence: slots in the grid, at least 1 */
+    uint32_t num_shares;   /* balanced schedule: equal shares of all tiles; 0 where the plan has none */
+    uint32_t num_groups;   /* balanced schedule: its work-groups, one for each block of each share */
+    uint32_t min_tiles;    /* balanced schedule: tiles of split_tile tokens per share at least */
+    uint64_t num_rows;     /* max_batch * q_len * num_q_heads */
     clfd_partials partials, balanced; /* of a call with splits, and of one with the balanced schedule */
     uint64_t workspace_bytes;
     uint32_t max_groups;  /* work-groups of the grid, which go through all items; 0: one per item */

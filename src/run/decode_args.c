@@ -71,7 +71,7 @@ decode_args clfd_make_decode_args(const clfd_plan *plan, const clfd_decode_call 
     args.control_offset = place(call, 0);
     args.pages = clfd_make_page_args(a, b->num_page_indices);
     args.split = make_split_args(plan, call);
-    args.partial_slots = (cl_int)s->partial_slots;
+    args.partial_slots = (cl_int)s->grid_splits;
     args.num_kv_heads = (cl_int)a->num_kv_heads;
     args.heads = (cl_int)s->heads;
     args.ratio = (cl_int)s->ratio;
@@ -120,7 +120,7 @@ merge_args clfd_make_merge_args(const clfd_plan *plan, const clfd_decode_call *c
     args.num_rows = (cl_int)(b->batch * a->q_len * a->num_q_heads);
     args.q_len = (cl_int)a->q_len;
     args.num_q_heads = (cl_int)a->num_q_heads;
-    args.partial_slots = call->warmup ? 0 : (cl_int)s->partial_slots;
+    args.partial_slots = call->warmup ? 0 : (cl_int)s->grid_splits;
     args.list = call->warmup     ? MERGE_ALL
                 : call->balanced ? MERGE_SHARES
                 : a->shared_kv   ? MERGE_SHARED
