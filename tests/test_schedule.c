@@ -419,7 +419,7 @@ START_TEST(splits_merge_in_their_kernel_where_counters_and_work_groups_suffice)
         {CLFD_SPLIT_COUNT, 128, 1, 2, 2}, {CLFD_SPLIT_COUNT, 129, 1, 2, 0}, {CLFD_SPLIT_TOKENS, 64, 1, 8, 0},
         {CLFD_SPLIT_COUNT, 2, 512, 8, 2}, {CLFD_SPLIT_COUNT, 2, 513, 8, 0}, {CLFD_SPLIT_AUTO, 0, 1, 8, 2},
         {CLFD_SPLIT_COUNT, 17, 1, 8, 2},  {CLFD_SPLIT_COUNT, 17, 5, 8, 0}, /* more than live at once do not share */
-        {CLFD_SPLIT_COUNT, 16, 5, 8, 2},
+        {CLFD_SPLIT_COUNT, 16, 5, 8, 2},  {CLFD_SPLIT_COUNT, 16, 20, 8, 0}, {CLFD_SPLIT_COUNT, 8, 20, 8, 2},
     };
     static const uint32_t lengths[] = {1, 4096, 1 << 20};
     clfd_caps none = matrix_gpu;
