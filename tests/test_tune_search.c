@@ -123,6 +123,39 @@ START_TEST(another_start_of_another_family_may_win)
 }
 END_TEST
 
+static tune_verdict only_goal(void *user, const clfd_tuning *row, tool_fault *fault)
+{
+    (void)user;
+    (void)fault;
+    return memcmp(row, &goal, sizeof goal) == 0 ? TUNE_WON : TUNE_LOST;
+}
+
+/* From the first start, which is faster than the second, two numbers must change at once. */
+START_TEST(a_row_is_found_that_another_start_is_one_step_from)
+{
+    static const tune_judge strict = {only_goal, NULL};
+    const clfd_tuning first = {.family = CLFD_FAMILY_VECTOR,
+                               .work_group = 1,
+                               .rows = 8,
+                               .width = 16,
+                               .tile = 32,
+                               .prefetch = 8,
+                               .heads = 16,
+                               .groups_per_unit = 4,
+                               .min_split = 256,
+                               .split_tile = 64};
+    clfd_tuning all[3] = {first, first, first}, best;
+    tool_fault fault = {.exit_code = EXIT_CODE_OK};
+
+    all[1].tile = all[1].prefetch = 16;
+    all[2].tile = 1;
+    goal = all[1];
+    goal.prefetch = 0;
+    ck_assert_msg(tune_search(all, COUNT(all), &unlimited, &strict, &best, &fault), "%s", fault.sentence);
+    ck_assert_mem_eq(&best, &goal, sizeof best);
+}
+END_TEST
+
 START_TEST(a_number_of_few_values_is_changed_one_by_one)
 {
     const clfd_tuning matrix = {.family = CLFD_FAMILY_MATRIX,
@@ -178,6 +211,7 @@ int main(void)
         the_best_row_is_found_from_below_and_above_and_at_the_ends,
         a_start_that_is_best_stays,
         another_start_of_another_family_may_win,
+        a_row_is_found_that_another_start_is_one_step_from,
         a_number_of_few_values_is_changed_one_by_one,
         limits_hold,
         a_judge_that_stops_ends_the_search_with_its_fault,

@@ -37,8 +37,9 @@ static tune_verdict challenge(search *s, const clfd_tuning *row)
     return verdict;
 }
 
-/* How a number is changed: by factors of 2, or one by one where it has few values. */
-typedef enum stride { DOUBLE, HALVE, INCREASE, DECREASE, NUM_STRIDES } stride;
+/* How a number is changed: by factors of 2, or one by one where it has few values; and to 0 at once where that turns
+ * something off. */
+typedef enum stride { DOUBLE, HALVE, INCREASE, DECREASE, TURN_OFF, NUM_STRIDES } stride;
 #define FEW_VALUES 16u
 
 /* The next value of a number; a factor of 2 ends at the end of the range. False where there is none. */
@@ -57,19 +58,22 @@ static bool step(const clfd_field *field, stride how, uint32_t *value)
     case INCREASE:
         *value += few && from < field->max;
         break;
-    default:
+    case DECREASE:
         *value -= few && from > field->min;
+        break;
+    default:
+        *value = field->min == 0 ? 0 : from;
     }
     return *value != from;
 }
 
-/* Moves one number of the best row in one direction. */
-static bool walk(search *s, const clfd_field *field, stride how, bool *changed)
+/* Moves one number of a row in one direction. */
+static bool walk(search *s, const clfd_tuning *from, const clfd_field *field, stride how, bool *changed)
 {
     uint32_t value = field->value;
 
     for (int lost = 0; lost < PATIENCE && step(field, how, &value);) {
-        clfd_tuning row = s->best;
+        clfd_tuning row = *from;
         char word[64];
         snprintf(word, sizeof word, "%s=%u", field->name, value);
         if (clfd_words_apply(word, &row, NULL) != CLFD_SUCCESS)
@@ -83,13 +87,14 @@ static bool walk(search *s, const clfd_field *field, stride how, bool *changed)
     return true;
 }
 
-static bool descend(search *s, bool *changed)
+/* Moves each number of a row, which may be the best: then on from what wins. */
+static bool descend(search *s, const clfd_tuning *from, bool *changed)
 {
     clfd_field field;
 
-    for (size_t i = 0; clfd_words_field(&s->best, i, &field); i++)
+    for (size_t i = 0; clfd_words_field(from, i, &field); i++)
         for (int how = 0; how < NUM_STRIDES; how++)
-            if (clfd_words_field(&s->best, i, &field) && !walk(s, &field, (stride)how, changed))
+            if (clfd_words_field(from, i, &field) && !walk(s, from, &field, (stride)how, changed))
                 return false;
     return true;
 }
@@ -107,7 +112,11 @@ bool tune_search(const clfd_tuning *starts, size_t num_starts, const tune_limits
         good = challenge(&s, &starts[i]) != TUNE_STOPPED;
     for (uint32_t round = 0; round < limits->rounds && changed && good; round++) {
         changed = false;
-        good = descend(&s, &changed);
+        good = descend(&s, &s.best, &changed);
+        /* Two numbers that pay only together: another start may have one of them. The last one is the row that runs
+         * anywhere, near to nothing. */
+        for (size_t i = 0; round == 0 && i + 1 < num_starts && good; i++)
+            good = descend(&s, &starts[i], &changed);
     }
     *best = s.best;
     free(s.seen);
