@@ -105,11 +105,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void decode_vector(DECOD
         decode_scale_item(&args, &in, &item);
         vector_begin(&args, &in, &item, q, &rows);
         for (int t = item.begin; t < item.end; t++) {
-            tile.cache = cache;
-            vector_find(&tile, t, item.end);
+            vector_find(&tile, &cache, t, item.end);
             if (!tile.places[0].valid)
                 continue;
-            vector_point(&tile, &cache, 0, 1, item.end);
+            vector_point(&tile, &cache, 0, 1);
             for (int r = 0; r < DECODE_ROWS; r++)
                 vector_update(&item, &tile, &rows, r);
         }

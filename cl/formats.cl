@@ -6,6 +6,7 @@
  *   NAME_unpack8(raw)        their codes as floats, exactly; times the format's unit (below), zero and scale apart, their
  *                            values
  *   NAME_floats8(row, index) both, where they need not lie apart: for CPUs, where it may be one instruction
+ *   NAME_floats16(row, index) the same of sixteen; an index is a multiple of 16
  *   NAME_load_run, NAME_unpack_run(run, i, phase), NAME_run   for K_RUN (V_RUN) times eight elements at once, where that is
  *                            more than one; i counts the eights
  *   NAME_run_phase(x, odd)   of the row's run x, where odd is that of the row (KV_PAIRS)

@@ -32,6 +32,8 @@ static inline float8 int8_floats8(const __global uchar *row, int index)
     return packed_int8(formats_vload_bytes8(row + index));
 }
 
+FORMATS_TWO_EIGHTS(int8)
+
 static inline int4_raw8 int4_load8(const __global uchar *row, int index)
 {
 #if KV_ALIGNED
@@ -49,6 +51,8 @@ static inline float8 int4_floats8(const __global uchar *row, int index)
     return packed_int4(as_uint(vload4(0, row + index / 2)));
 }
 
+FORMATS_TWO_EIGHTS(int4)
+
 static inline e4m3_raw8 e4m3_load8(const __global uchar *row, int index) { return formats_load_bytes8(row, index); }
 static inline float8 e4m3_unpack8(e4m3_raw8 raw) { return packed_e4m3(raw); }
 static inline float e4m3_scale(const __global uchar *row, int index) { return 1.0f; }
@@ -58,6 +62,8 @@ static inline float8 e4m3_floats8(const __global uchar *row, int index)
     return packed_e4m3(formats_vload_bytes8(row + index));
 }
 
+FORMATS_TWO_EIGHTS(e4m3)
+
 static inline e5m2_raw8 e5m2_load8(const __global uchar *row, int index) { return formats_load_bytes8(row, index); }
 static inline float8 e5m2_unpack8(e5m2_raw8 raw) { return packed_e5m2(raw); }
 static inline float e5m2_scale(const __global uchar *row, int index) { return 1.0f; }
@@ -66,6 +72,8 @@ static inline float8 e5m2_floats8(const __global uchar *row, int index)
 {
     return packed_e5m2(formats_vload_bytes8(row + index));
 }
+
+FORMATS_TWO_EIGHTS(e5m2)
 
 static inline uint2 int4_bytes8(int4_raw8 raw) { return packed_int4_bytes(raw); }
 

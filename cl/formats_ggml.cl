@@ -68,6 +68,8 @@ static inline float8 q8_0_floats8(const __global uchar *row, int index)
     return packed_int8(as_uint2(vload8(0, row + q8_0_offset(index))));
 }
 
+FORMATS_TWO_EIGHTS(q8_0)
+
 static inline float q8_0_scale(const __global uchar *row, int index)
 {
     return vload_half(0, (const __global half *)(row + index / 32 * Q8_0_BYTES));
@@ -96,6 +98,8 @@ static inline float8 q4_0_floats8(const __global uchar *row, int index)
 {
     return packed_q4_0(as_uint2(vload8(0, row + q4_0_offset(index))), q4_0_high(index));
 }
+
+FORMATS_TWO_EIGHTS(q4_0)
 
 static inline float q4_0_scale(const __global uchar *row, int index)
 {

@@ -108,14 +108,25 @@ static inline kv_place kv_find(const decode_args *args, const decode_inputs *in,
     return place;
 }
 
+/* Where a token's rows lie, in bytes from cache.k and cache.v: the same for all heads. */
+static inline long kv_key_offset(const decode_args *args, kv_place place)
+{
+    return place.page * args->k.batch + place.token * args->k.token;
+}
+
+static inline long kv_value_offset(const decode_args *args, kv_place place)
+{
+    return place.page * args->v.batch + place.token * args->v.token;
+}
+
 static inline const __global uchar *kv_key(const decode_args *args, const kv_cache *cache, kv_place place)
 {
-    return cache->k + (place.page * args->k.batch + place.token * args->k.token);
+    return cache->k + kv_key_offset(args, place);
 }
 
 static inline const __global uchar *kv_value(const decode_args *args, const kv_cache *cache, kv_place place)
 {
-    return cache->v + (place.page * args->v.batch + place.token * args->v.token);
+    return cache->v + kv_value_offset(args, place);
 }
 
 static inline float kv_scale_load(const __global uchar *scales, long index, int type)

@@ -30,6 +30,8 @@
 
 #define MERGE_STREAMS 8
 #define QUADS (HEAD_DIM_V / 4)
+/* Quads of a work-item: all of them where it is alone, which then weighs every state once. */
+#define MERGE_QUADS (MERGE_WG == 1 ? QUADS : 1)
 /* Work-items that share a quad of dims, each with its part of the streams: as many as local memory holds easily. */
 #define MERGE_GROUPS (MERGE_WG < 32 ? 1 : QUADS > 64 ? 4 : 8)
 #define GROUP_STREAMS (MERGE_STREAMS / MERGE_GROUPS)
@@ -93,7 +95,7 @@ static inline float merge_max(__local float *scratch, float value)
 
 /* Sums of one work-item: its streams' weighted o, and their weights. */
 typedef struct merge_sums {
-    float4 o;
+    float4 o[MERGE_QUADS];
     float weights;
 } merge_sums;
 
@@ -134,44 +136,54 @@ static inline merge_row merge_find_row(const merge_args *args, const __global in
     return states;
 }
 
-/* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count. */
+/* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count; o is that of
+ * the first quad. */
 static inline merge_sums merge_streams(const __global float *stat0, const __global float *stat1,
                                        const __global float *o, const merge_row *states, int group, merge_scale scale)
 {
     const int count = states->count;
-    float4 sum[GROUP_STREAMS];
-    float weights[GROUP_STREAMS];
+    merge_sums sum[GROUP_STREAMS];
 
     for (int s = 0; s < GROUP_STREAMS; s++) {
-        sum[s] = -0.0f;
-        weights[s] = 0.0f;
+        for (int quad = 0; quad < MERGE_QUADS; quad++)
+            sum[s].o[quad] = -0.0f;
+        sum[s].weights = 0.0f;
     }
     for (int base = group; base < count; base += MERGE_GROUPS * MERGE_BATCH) {
-        float4 batch[MERGE_BATCH];
+        const __global float *from[MERGE_BATCH];
         float2 state[MERGE_BATCH];
+        float weight[MERGE_BATCH];
 #pragma unroll
         for (int u = 0; u < MERGE_BATCH; u++) {
             const long slot = merge_slot(states, min(base + u * MERGE_GROUPS, count - 1));
-            batch[u] = *(const __global float4 *)(o + slot * HEAD_DIM_V);
+            from[u] = o + slot * HEAD_DIM_V;
             state[u] = state_load(stat0, stat1, slot);
         }
 #pragma unroll
         for (int u = 0; u < MERGE_BATCH; u++) {
-            const float2 own = base + u * MERGE_GROUPS < count ? state[u] : (float2)(-INFINITY, 0.0f);
-            const float weight = merge_weight(own, scale);
-            weights[u % GROUP_STREAMS] += weight;
-            sum[u % GROUP_STREAMS] = merge_add(sum[u % GROUP_STREAMS], weight, own, batch[u]);
+            state[u] = base + u * MERGE_GROUPS < count ? state[u] : (float2)(-INFINITY, 0.0f);
+            weight[u] = merge_weight(state[u], scale);
+            sum[u % GROUP_STREAMS].weights += weight[u];
+        }
+        for (int quad = 0; quad < MERGE_QUADS; quad++) {
+            float4 batch[MERGE_BATCH];
+#pragma unroll
+            for (int u = 0; u < MERGE_BATCH; u++)
+                batch[u] = ((const __global float4 *)from[u])[quad];
+#pragma unroll
+            for (int u = 0; u < MERGE_BATCH; u++) {
+                float4 *const own = &sum[u % GROUP_STREAMS].o[quad];
+                *own = merge_add(*own, weight[u], state[u], batch[u]);
+            }
         }
     }
     for (int step = GROUP_STREAMS / 2; step > 0; step /= 2)
         for (int s = 0; s < step; s++) {
-            sum[s] += sum[s + step];
-            weights[s] += weights[s + step];
+            for (int quad = 0; quad < MERGE_QUADS; quad++)
+                sum[s].o[quad] += sum[s + step].o[quad];
+            sum[s].weights += sum[s + step].weights;
         }
-    merge_sums sums;
-    sums.o = sum[0];
-    sums.weights = weights[0];
-    return sums;
+    return sum[0];
 }
 
 /* Row = (sequence * q_len + query) * num_q_heads + head. */
@@ -204,9 +216,10 @@ merge(const __global float *o, const __global float *stat0, const __global float
             state_max(greatest, state_share(state_load(row_stat0, row_stat1, merge_slot(&states, i)), scale.max));
     scale.share = merge_max(scratch, greatest);
 
-    for (int x = item; x < MERGE_GROUPS * QUADS; x += MERGE_WG) {
+    for (int x = item * MERGE_QUADS; x < MERGE_GROUPS * QUADS; x += MERGE_WG * MERGE_QUADS) {
         const merge_sums own = merge_streams(row_stat0, row_stat1, row_o + x % QUADS * 4, &states, x / QUADS, scale);
-        sums[x] = own.o;
+        for (int quad = 0; quad < MERGE_QUADS; quad++)
+            sums[x + quad] = own.o[quad];
         if (x % QUADS == 0)
             weights[x / QUADS] = own.weights;
     }

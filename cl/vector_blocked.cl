@@ -1,6 +1,6 @@
 /* vector_blocked.cl - the blocked form of decode_vector.cl, for CPUs.
  *
- * Tokens are walked in tiles of VECTOR_TILE. The query rows go over a tile in register blocks of 4, 2 or 1 rows. Scores:
+ * Tokens are walked in tiles of VECTOR_TILE. The query rows go over a tile in register blocks of 8, 4, 2 or 1 rows. Scores:
  * VECTOR_WIDTH sums, of rows times keys, run over the dims side by side, two keys at a time, which keeps the loads in the
  * order of the addresses; one reduction tree makes them a vector of scores, laid out [row][key]. Maximum, exp and sum
  * work on such vectors. Values: the rows times as many vectors of dims as fill the registers run over the keys.
@@ -18,25 +18,33 @@
 #define WIDES (HEAD_DIM / VECTOR_WIDTH)
 #define WIDES_V (HEAD_DIM_V / VECTOR_WIDTH)
 
-/* DECODE_ROWS rows are blocks of four, then one of two, then one of one: VISIT(block, first row, rows) for each. */
-#define ROW_BLOCKS (DECODE_ROWS / 4 + DECODE_ROWS % 4 / 2 + DECODE_ROWS % 2)
-#define EACH_ROW_BLOCK(VISIT) ROWS_IN_FOURS(VISIT) ROWS_IN_TWO(VISIT) ROWS_IN_ONE(VISIT)
-#define ROWS_IN_FOURS(VISIT)
-#define ROWS_IN_TWO(VISIT)
-#define ROWS_IN_ONE(VISIT)
-#if DECODE_ROWS / 4 > 0
-#undef ROWS_IN_FOURS
-#define ROWS_IN_FOURS(VISIT)                                                                                           \
-    for (int four = 0; four < DECODE_ROWS / 4; four++)                                                                 \
-        VISIT(four, four * 4, 4);
+/* DECODE_ROWS rows are blocks of MOST_ROWS, then one each of four, two and one as there are rows left: VISIT(block, first
+ * row, rows) for each. */
+#define MOST_ROWS (VECTOR_WIDTH / 2)
+#define ROWS_LEFT (DECODE_ROWS % MOST_ROWS)
+#define ROW_BLOCKS (DECODE_ROWS / MOST_ROWS + ROWS_LEFT / 4 + ROWS_LEFT % 4 / 2 + ROWS_LEFT % 2)
+#define EACH_ROW_BLOCK(VISIT) MOST_ROWS_EACH(VISIT) FOUR_ROWS(VISIT) TWO_ROWS(VISIT) ONE_ROW(VISIT)
+#define MOST_ROWS_EACH(VISIT)
+#define FOUR_ROWS(VISIT)
+#define TWO_ROWS(VISIT)
+#define ONE_ROW(VISIT)
+#if DECODE_ROWS / MOST_ROWS > 0
+#undef MOST_ROWS_EACH
+#define MOST_ROWS_EACH(VISIT)                                                                                          \
+    for (int most = 0; most < DECODE_ROWS / MOST_ROWS; most++)                                                         \
+        VISIT(most, most *MOST_ROWS, MOST_ROWS);
 #endif
-#if DECODE_ROWS % 4 > 1
-#undef ROWS_IN_TWO
-#define ROWS_IN_TWO(VISIT) VISIT(DECODE_ROWS / 4, DECODE_ROWS / 4 * 4, 2);
+#if ROWS_LEFT / 4 > 0
+#undef FOUR_ROWS
+#define FOUR_ROWS(VISIT) VISIT(DECODE_ROWS / MOST_ROWS, DECODE_ROWS - ROWS_LEFT, 4);
 #endif
-#if DECODE_ROWS % 2 > 0
-#undef ROWS_IN_ONE
-#define ROWS_IN_ONE(VISIT) VISIT(ROW_BLOCKS - 1, DECODE_ROWS - 1, 1);
+#if ROWS_LEFT % 4 > 1
+#undef TWO_ROWS
+#define TWO_ROWS(VISIT) VISIT(DECODE_ROWS / MOST_ROWS + ROWS_LEFT / 4, DECODE_ROWS - DECODE_ROWS % 4, 2);
+#endif
+#if ROWS_LEFT % 2 > 0
+#undef ONE_ROW
+#define ONE_ROW(VISIT) VISIT(ROW_BLOCKS - 1, DECODE_ROWS - 1, 1);
 #endif
 
 /* What the item keeps of a KV head. m and l are laid out [row][key]: m is equal over the keys, l to be summed over them. */
@@ -47,29 +55,9 @@ typedef struct vector_head {
 } vector_head;
 
 /* Vector c of a key or a value of the tile. */
-VECTOR_INLINE wide vector_key(const vector_tile *tile, int t, int c)
-{
-#if VECTOR_WIDTH == 8
-    return vector_key8(tile, t, c * 8);
-#else
-    wide x;
-    x.lo = vector_key8(tile, t, c * 16);
-    x.hi = vector_key8(tile, t, c * 16 + 8);
-    return x;
-#endif
-}
-
-VECTOR_INLINE wide vector_value(const vector_tile *tile, int t, int c)
-{
-#if VECTOR_WIDTH == 8
-    return vector_value8(tile, t, c * 8);
-#else
-    wide x;
-    x.lo = vector_value8(tile, t, c * 16);
-    x.hi = vector_value8(tile, t, c * 16 + 8);
-    return x;
-#endif
-}
+#define VECTOR_OF_WIDTH(name, width) FORMAT_PASTE(name, width)
+#define VECTOR_KEY(tile, t, c) VECTOR_OF_WIDTH(vector_key, VECTOR_WIDTH)(tile, t, (c)*VECTOR_WIDTH)
+#define VECTOR_VALUE(tile, t, c) VECTOR_OF_WIDTH(vector_value, VECTOR_WIDTH)(tile, t, (c)*VECTOR_WIDTH)
 
 /* ---- One block of rows over a tile; `rows` is a constant wherever these are called ------------------------------- */
 
@@ -89,7 +77,7 @@ VECTOR_INLINE wide vector_dots(const wide *q, const vector_tile *tile, int first
 #pragma unroll
             for (int i = 0; i < 2 * rows; i++) {
                 const int r = i / 2, key = pair + i % 2;
-                sums[r * keys + key] = fma(q[r * WIDES + c], vector_key(tile, first + key, c), sums[r * keys + key]);
+                sums[r * keys + key] = fma(q[r * WIDES + c], VECTOR_KEY(tile, first + key, c), sums[r * keys + key]);
             }
     }
     return wide_sums(sums);
@@ -114,7 +102,7 @@ VECTOR_INLINE void vector_values(const float *weights, const vector_tile *tile, 
 #pragma unroll
             for (int i = 0; i < rows * count; i++)
                 sums[i] = fma((wide)weights[t * rows + i / count * keys + key],
-                              vector_value(tile, t + key, first + i % count), sums[i]);
+                              VECTOR_VALUE(tile, t + key, first + i % count), sums[i]);
 #pragma unroll
     for (int i = 0; i < rows * count; i++)
         o[i / count * WIDES_V + first + i % count] = sums[i];
@@ -131,7 +119,7 @@ VECTOR_INLINE void vector_visible_values(const float *scores, const float *weigh
             if (scores[i] == -INFINITY)
                 continue;
             for (int c = 0; c < WIDES_V; c++)
-                o[r * WIDES_V + c] = fma((wide)weights[i], vector_value(tile, t, c), o[r * WIDES_V + c]);
+                o[r * WIDES_V + c] = fma((wide)weights[i], VECTOR_VALUE(tile, t, c), o[r * WIDES_V + c]);
         }
 }
 
@@ -177,7 +165,7 @@ VECTOR_INLINE void vector_update(vector_head *head, const vector_tile *tile, con
     const int keys = VECTOR_WIDTH / rows, vectors = VECTOR_TILE / keys;
     const int count = VECTOR_WIDTH / rows; /* vectors of dims */
     wide *const o = head->o + first * WIDES_V;
-    wide scores[VECTOR_TILE * 4 / VECTOR_WIDTH], weights[VECTOR_TILE * 4 / VECTOR_WIDTH];
+    wide scores[VECTOR_TILE * MOST_ROWS / VECTOR_WIDTH], weights[VECTOR_TILE * MOST_ROWS / VECTOR_WIDTH];
     wide top = -INFINITY, lowest = INFINITY, l = head->l[block];
 
     for (int i = 0; i < vectors; i++) {
@@ -269,13 +257,12 @@ VECTOR_INLINE void vector_walk(const decode_args *args, const decode_inputs *in,
     }
     /* Counted down, because a token past the last one may not fit in an int. */
     for (int left = item->end - item->begin; left > 0; left -= VECTOR_TILE) {
-        tile.cache = cache;
-        vector_find(&tile, item->end - left, item->end);
+        vector_find(&tile, &cache, item->end - left, item->end);
         tile.partial = VECTOR_TILE > lowest_limit - tile.first || tile.first < highest_first;
         for (int t = 0; KV_PAGED > 0 && t < VECTOR_TILE; t++)
             tile.partial |= !tile.places[t].valid;
         for (int h = 0; h < args->heads; h++) {
-            vector_point(&tile, &cache, h, args->heads, item->end);
+            vector_point(&tile, &cache, h, args->heads);
 #define UPDATE(block, first, count) vector_update(&heads[h], &tile, rows + h * DECODE_ROWS, block, first, count)
             EACH_ROW_BLOCK(UPDATE)
         }

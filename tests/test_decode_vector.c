@@ -50,6 +50,7 @@ START_TEST(widths_tiles_and_turns_match_the_reference)
 {
     static const decode_family variants[] = {
         {.tuning = "family=decode_vector width=16 tile=16 rows=4", .ratio = 4},
+        {.tuning = "family=decode_vector width=16 tile=32 heads=2 rows=8", .ratio = 8},
         {.tuning = "family=decode_vector width=16 tile=64 heads=3 rows=7", .ratio = 7},
         {.tuning = "family=decode_vector width=8 tile=32 heads=1 prefetch=0", .ratio = 1},
         {.tuning = "family=decode_vector width=8 tile=256 heads=64 rows=2", .ratio = 2},

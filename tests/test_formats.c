@@ -121,11 +121,13 @@ static size_t row_bytes(const format *f, uint32_t dim)
 
 /* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
-/* A work-item takes one chunk of eight of one row; facts are its scale and the format's unit. */
+/* A work-item takes one chunk of eight of one row, and the next one with it where it is the first of two; facts are its
+ * scale and the format's unit. */
 static const char probe_source[] =
     "#define PROBE(name, type)                                                                                 \\\n"
     "    __kernel void probe_##name(const __global uchar *rows, ulong first, ulong stride, int chunks,         \\\n"
-    "                               __global float *apart, __global float *at_once, __global float2 *facts)    \\\n"
+    "                               __global float *apart, __global float *at_once, __global float *sixteens, \\\n"
+    "                               __global float2 *facts)                                                    \\\n"
     "    {                                                                                                     \\\n"
     "        const int id = (int)get_global_id(0), index = id % chunks * 8;                                    \\\n"
     "        const __global uchar *const row = rows + (first + id / chunks * stride);                          \\\n"
@@ -133,6 +135,8 @@ static const char probe_source[] =
     "        facts[id] = (float2)(name##_scale(row, index), FORMAT_UNIT_##type);                               \\\n"
     "        vstore8(name##_unpack8(raw), id, apart);                                                          \\\n"
     "        vstore8(name##_floats8(row, index), id, at_once);                                                 \\\n"
+    "        if (index % 16 == 0 && index + 16 <= chunks * 8)                                                  \\\n"
+    "            vstore16(name##_floats16(row, index), 0, sixteens + id * 8);                                  \\\n"
     "    }\n"
     "PROBE(f32, 1) PROBE(f16, 2) PROBE(bf16, 3) PROBE(int8, 4) PROBE(int4, 5) PROBE(e4m3, 6) PROBE(e5m2, 7)\n"
     "PROBE(q8_0, 8) PROBE(q4_0, 9)\n"
@@ -170,7 +174,7 @@ typedef struct probe {
     cl_program program;
     uint32_t dim;
     size_t first, stride, bytes; /* of the first row, from row to row, of the buffer */
-    float *apart, *at_once, *facts;
+    float *apart, *at_once, *sixteens, *facts;
 } probe;
 
 static unsigned char *make_rows(const probe *p)
@@ -202,15 +206,21 @@ static void run_probe(probe *p)
     cl_mem in = test_buffer_create_from(CL_MEM_READ_ONLY, rows, p->bytes);
     cl_mem apart = test_buffer_create(CL_MEM_WRITE_ONLY, elements * sizeof(float), 0xee);
     cl_mem at_once = test_buffer_create(CL_MEM_WRITE_ONLY, elements * sizeof(float), 0xee);
+    cl_mem sixteens = test_buffer_create(CL_MEM_WRITE_ONLY, elements * sizeof(float), 0xee);
     cl_mem facts = test_buffer_create(CL_MEM_WRITE_ONLY, chunks * 2 * sizeof(float), 0xee);
     const cl_ulong first = p->first, stride = p->stride;
     const cl_int row_chunks = (cl_int)(p->dim / 8);
     const struct {
         size_t bytes;
         const void *value;
-    } arguments[] = {
-        {sizeof in, &in},       {sizeof first, &first},     {sizeof stride, &stride}, {sizeof row_chunks, &row_chunks},
-        {sizeof apart, &apart}, {sizeof at_once, &at_once}, {sizeof facts, &facts}};
+    } arguments[] = {{sizeof in, &in},
+                     {sizeof first, &first},
+                     {sizeof stride, &stride},
+                     {sizeof row_chunks, &row_chunks},
+                     {sizeof apart, &apart},
+                     {sizeof at_once, &at_once},
+                     {sizeof sixteens, &sixteens},
+                     {sizeof facts, &facts}};
     char name[32];
     cl_int error;
 
@@ -223,6 +233,7 @@ static void run_probe(probe *p)
     ck_assert_int_eq(error, CL_SUCCESS);
     p->apart = read_floats(apart, elements);
     p->at_once = read_floats(at_once, elements);
+    p->sixteens = read_floats(sixteens, elements);
     p->facts = read_floats(facts, 2 * chunks);
     clReleaseKernel(kernel);
     clReleaseMemObject(in);
@@ -244,9 +255,13 @@ static void expect_values(const probe *p)
         const uint32_t code = code_at(f, row, index), block = index / clfd_type_elements(f->type);
         const float value = f->value(code), *const facts = p->facts + x / 8 * 2;
         const float scale = clfd_type_elements(f->type) == 32 ? f16_value(scale_of_block(block)) : 1.0f;
+        const bool in_sixteen = index / 16 * 16 + 16 <= p->dim;
         EXPECT(is_same(p->apart[x] * facts[1], value) && is_same(p->at_once[x] * facts[1], value),
                "%s code %02x at %u of row %u, %a, loaded and unpacked is %a, both at once %a, times %g, with %s",
                f->name, code, index, row, value, p->apart[x], p->at_once[x], facts[1], p->options);
+        EXPECT(!in_sixteen || is_same(p->sixteens[x] * facts[1], value),
+               "%s code %02x at %u of row %u, %a, is %a among sixteen, times %g, with %s", f->name, code, index, row,
+               value, p->sixteens[x], facts[1], p->options);
         EXPECT(facts[0] == scale, "the scale of %s at %u is %a instead of %a with %s", f->name, index, facts[0], scale,
                p->options);
     }
@@ -268,6 +283,7 @@ static void expect_format(const format *f, cl_program program, const char *optio
         expect_values(&p);
         free(p.apart);
         free(p.at_once);
+        free(p.sixteens);
         free(p.facts);
     }
 }
