@@ -5,7 +5,8 @@
  *
  * (An H200, 64 splits of 1024 tokens: 21.3 us; 21.8 where the last one merges what others made of 8 splits each.)
  *
- * Tunables: those of matrix.cl.
+ * Tunables: those of matrix.cl, and for tests:
+ *   SHARE_PATIENCE  how often one looks before it leaves its slices to the last one
  */
 #ifndef CLFD_MATRIX_SHARE_CL
 #define CLFD_MATRIX_SHARE_CL
@@ -15,12 +16,12 @@
 #if MATRIX_SHARES
 #define SHARERS 16 /* work-groups that wait, at most */
 #ifndef SHARE_PATIENCE
-#define SHARE_PATIENCE 100 /* how often each of them looks: as many ways to the second-level cache and back */
+#define SHARE_PATIENCE 100 /* each a way to the second-level cache and back */
 #endif
 #define SHARE_BATCH 8 /* states of a slice that a lane has in registers at once */
 
-/* The float4 of a row that a slice has: a power of two, so that a warp has 16 slices, or more of 32. */
-#define SLICES_FIT(quads) (FOLD_TURNS(DECODE_ROWS) * ((HEAD_DIM_V / 4 + (quads)-1) / (quads)) <= 16)
+/* The float4 of a row that a slice has: a power of two, so that a warp has a slice for each sharer, or more of 32. */
+#define SLICES_FIT(quads) (FOLD_TURNS(DECODE_ROWS) * ((HEAD_DIM_V / 4 + (quads)-1) / (quads)) <= SHARERS)
 #define SLICE_QUADS                                                                                                    \
     (SLICES_FIT(1) ? 1 : SLICES_FIT(2) ? 2 : SLICES_FIT(4) ? 4 : SLICES_FIT(8) ? 8 : SLICES_FIT(16) ? 16 : 32)
 #define SLICE_STREAMS (32 / SLICE_QUADS) /* lanes that add states of the same dims */

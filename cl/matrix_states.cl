@@ -1,11 +1,11 @@
 /* matrix_states.cl - the states of a row's splits in the workspace, which other work-groups read: where they lie, what
- * stands there before, and what they become together.
+ * stands there before, and how one work-group merges them.
  *
  * Memory model: PTX ISA, "Memory consistency model". To release what was written, and with it the count, waits until it
  * has arrived, a way to the second-level cache and back. Where DECODE_FUSED is 2 a work-group instead marks its slots
- * as MISSING when it begins, which a fence puts before its count; and who finds itself the last, having acquired all
- * counts, sees of each float the mark or the state. What is still missing it reads again: it was written before the
- * count, and is on its way.
+ * as MISSING when it begins, which a fence puts before its count; and who merges, having acquired all counts, sees of
+ * each float the mark or the state. What is still missing the last one reads again: it was written before the count, and
+ * is on its way. Who merges before the last one is done (matrix_share.cl) looks for a while.
  *
  * Tunables: those of matrix.cl.
  */

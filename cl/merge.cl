@@ -136,8 +136,8 @@ static inline merge_row merge_find_row(const merge_args *args, const __global in
     return states;
 }
 
-/* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count; o is that of
- * the first quad. */
+/* The sums of streams group, group + MERGE_GROUPS, ... over states i = group, group + MERGE_GROUPS, ... < count. o: of the
+ * first quad. */
 static inline merge_sums merge_streams(const __global float *stat0, const __global float *stat1,
                                        const __global float *o, const merge_row *states, int group, merge_scale scale)
 {

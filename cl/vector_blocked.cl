@@ -31,8 +31,8 @@
 #if DECODE_ROWS / MOST_ROWS > 0
 #undef MOST_ROWS_EACH
 #define MOST_ROWS_EACH(VISIT)                                                                                          \
-    for (int most = 0; most < DECODE_ROWS / MOST_ROWS; most++)                                                         \
-        VISIT(most, most *MOST_ROWS, MOST_ROWS);
+    for (int first_row = 0; first_row + MOST_ROWS <= DECODE_ROWS; first_row += MOST_ROWS)                              \
+        VISIT(first_row / MOST_ROWS, first_row, MOST_ROWS);
 #endif
 #if ROWS_LEFT / 4 > 0
 #undef FOUR_ROWS
