@@ -150,30 +150,26 @@ static inline merge_sums merge_streams(const __global float *stat0, const __glob
         sum[s].weights = 0.0f;
     }
     for (int base = group; base < count; base += MERGE_GROUPS * MERGE_BATCH) {
-        const __global float *from[MERGE_BATCH];
         float2 state[MERGE_BATCH];
         float weight[MERGE_BATCH];
-#pragma unroll
-        for (int u = 0; u < MERGE_BATCH; u++) {
-            const long slot = merge_slot(states, min(base + u * MERGE_GROUPS, count - 1));
-            from[u] = o + slot * HEAD_DIM_V;
-            state[u] = state_load(stat0, stat1, slot);
-        }
-#pragma unroll
-        for (int u = 0; u < MERGE_BATCH; u++) {
-            state[u] = base + u * MERGE_GROUPS < count ? state[u] : (float2)(-INFINITY, 0.0f);
-            weight[u] = merge_weight(state[u], scale);
-            sum[u % GROUP_STREAMS].weights += weight[u];
-        }
         for (int quad = 0; quad < MERGE_QUADS; quad++) {
             float4 batch[MERGE_BATCH];
 #pragma unroll
-            for (int u = 0; u < MERGE_BATCH; u++)
-                batch[u] = ((const __global float4 *)from[u])[quad];
+            for (int u = 0; u < MERGE_BATCH; u++) {
+                const long slot = merge_slot(states, min(base + u * MERGE_GROUPS, count - 1));
+                batch[u] = ((const __global float4 *)(o + slot * HEAD_DIM_V))[quad];
+                if (quad == 0)
+                    state[u] = state_load(stat0, stat1, slot);
+            }
 #pragma unroll
             for (int u = 0; u < MERGE_BATCH; u++) {
-                float4 *const own = &sum[u % GROUP_STREAMS].o[quad];
-                *own = merge_add(*own, weight[u], state[u], batch[u]);
+                merge_sums *const own = &sum[u % GROUP_STREAMS];
+                if (quad == 0) { /* the first loads are on their way */
+                    state[u] = base + u * MERGE_GROUPS < count ? state[u] : (float2)(-INFINITY, 0.0f);
+                    weight[u] = merge_weight(state[u], scale);
+                    own->weights += weight[u];
+                }
+                own->o[quad] = merge_add(own->o[quad], weight[u], state[u], batch[u]);
             }
         }
     }

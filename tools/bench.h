@@ -111,7 +111,12 @@ typedef struct roofline {
 
 bool roofline_sweep(bench_device *device, bench_memory *memory, roofline *roofline, tool_fault *fault);
 
-/* One read of the next copy, by its event; a row of `calls` reads, wall time of one. */
+/* Reads copies other than the next one on the session's queue, for longer than the host takes to enqueue a call: what
+ * comes behind has been launched when its turn comes, and finds the caches full of others. On an idle GPU the events of
+ * a call take in a part of its launch (NVIDIA's driver: 3 us). CPUs have nothing to hide. */
+bool roofline_occupy(bench_device *device, const bench_memory *memory, tool_fault *fault);
+
+/* One read of the next copy, by its event, on a busy device; a row of `calls` reads, wall time of one. */
 bool roofline_single(bench_device *device, bench_memory *memory, const read_shape *shape, double *seconds,
                      tool_fault *fault);
 bool roofline_steady(bench_device *device, bench_memory *memory, const read_shape *shape, uint32_t calls,
@@ -158,8 +163,9 @@ void bench_decoder_rotate(bench_memory *memory, bench_decoder *decoder);
 /* Enqueues all launches of one problem on an in-order queue. */
 bool bench_decoder_enqueue(bench_decoder *decoder, cl_command_queue queue, tool_fault *fault);
 
-/* The same on the session's queue, measured. */
-bool bench_decoder_time(bench_device *device, bench_decoder *decoder, bench_times *times, tool_fault *fault);
+/* The same with the next copy on the session's queue, which is busy, measured. */
+bool bench_decoder_time(bench_device *device, bench_memory *memory, bench_decoder *decoder, bench_times *times,
+                        tool_fault *fault);
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 

@@ -188,7 +188,8 @@ static bool read_launches(const struct launch *launches, uint32_t count, bench_t
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "clGetEventProfilingInfo");
 }
 
-bool bench_decoder_time(bench_device *device, bench_decoder *decoder, bench_times *times, tool_fault *fault)
+bool bench_decoder_time(bench_device *device, bench_memory *memory, bench_decoder *decoder, bench_times *times,
+                        tool_fault *fault)
 {
     const cl_command_queue queue = device->session.queue;
     struct launch launches[BENCH_MAX_LAUNCHES];
@@ -200,6 +201,9 @@ bool bench_decoder_time(bench_device *device, bench_decoder *decoder, bench_time
     bool good;
 
     *times = (bench_times){0};
+    if (!roofline_occupy(device, memory, fault))
+        return false;
+    bench_decoder_rotate(memory, decoder);
     for (uint32_t s = 0; s < decoder->num_stages && status == CLFD_SUCCESS; s++) {
         num_events = 0;
         status = clfd_enqueue_decode_profiled(decoder->stages[s].plan, queue, &decoder->stages[s].buffers, 0, NULL,

@@ -58,8 +58,7 @@ static bool measure_single(bench_device *device, bench_memory *memory, bench_dec
             goto done;
         if (decoder == NULL)
             continue;
-        bench_decoder_rotate(memory, decoder);
-        if (!bench_decoder_time(device, decoder, &times[i], fault))
+        if (!bench_decoder_time(device, memory, decoder, &times[i], fault))
             goto done;
     }
     result->read_single = bench_median(read, count);

@@ -7,6 +7,10 @@
 #define SWEEP_SINGLES 5
 #define SWEEP_CALLS 20
 #define SWEEP_SECONDS 0.3
+/* What keeps a device busy: work-items of 64 read so much at most of the copies before the next one and of those behind. */
+#define OCCUPY_BYTES (256u << 20)
+#define OCCUPY_WORK_ITEMS 65536u
+#define OCCUPY_LOCAL 64u
 
 /* The launches to try: kernel, work-group size, work-groups per compute unit (0: so many that each work-item loads
  * READ_UNROLL times). */
@@ -32,11 +36,12 @@ static cl_kernel kernel_of(const bench_device *device, const read_shape *shape)
     return !shape->parts ? device->read_strided : shape->ahead > 0 ? device->read_ahead : device->read_parts;
 }
 
-static bool enqueue(bench_device *device, bench_memory *memory, const read_shape *shape, cl_command_queue queue,
-                    cl_event *event, tool_fault *fault)
+/* Reads so many bytes of the copies from `offset` on. */
+static bool enqueue_read(bench_device *device, const bench_memory *memory, const read_shape *shape, size_t offset,
+                         size_t bytes, cl_command_queue queue, cl_event *event, tool_fault *fault)
 {
     const cl_kernel kernel = kernel_of(device, shape);
-    const cl_ulong first = bench_next_copy(memory) / READ_BYTES, count = memory->read_bytes / READ_BYTES;
+    const cl_ulong first = offset / READ_BYTES, count = bytes / READ_BYTES;
     const size_t global = shape->local * shape->groups;
     cl_int code = clSetKernelArg(kernel, 0, sizeof memory->copies, &memory->copies);
 
@@ -53,6 +58,31 @@ static bool enqueue(bench_device *device, bench_memory *memory, const read_shape
     return code == CL_SUCCESS ? true : fault_cl(fault, code, "launching the plain read");
 }
 
+static bool enqueue(bench_device *device, bench_memory *memory, const read_shape *shape, cl_command_queue queue,
+                    cl_event *event, tool_fault *fault)
+{
+    const size_t copy = bench_next_copy(memory);
+
+    return enqueue_read(device, memory, shape, copy, memory->read_bytes, queue, event, fault);
+}
+
+bool roofline_occupy(bench_device *device, const bench_memory *memory, tool_fault *fault)
+{
+    const read_shape shape = {.local = OCCUPY_LOCAL, .groups = OCCUPY_WORK_ITEMS / OCCUPY_LOCAL};
+    const size_t sides[2][2] = {{0, memory->next}, {memory->next + 1, memory->num_copies}};
+
+    if ((device->session.device.type & CL_DEVICE_TYPE_CPU) != 0)
+        return true;
+    for (int side = 0; side < 2; side++) {
+        const size_t all = (sides[side][1] - sides[side][0]) * memory->copy_bytes;
+        const size_t bytes = all < OCCUPY_BYTES ? all : OCCUPY_BYTES;
+        if (bytes > 0 && !enqueue_read(device, memory, &shape, sides[side][0] * memory->copy_bytes, bytes,
+                                       device->session.queue, NULL, fault))
+            return false;
+    }
+    return true;
+}
+
 bool roofline_single(bench_device *device, bench_memory *memory, const read_shape *shape, double *seconds,
                      tool_fault *fault)
 {
@@ -60,7 +90,8 @@ bool roofline_single(bench_device *device, bench_memory *memory, const read_shap
     cl_event event;
     cl_int code;
 
-    if (!enqueue(device, memory, shape, device->session.queue, &event, fault))
+    if (!roofline_occupy(device, memory, fault) ||
+        !enqueue(device, memory, shape, device->session.queue, &event, fault))
         return false;
     code = clWaitForEvents(1, &event);
     if (code == CL_SUCCESS)

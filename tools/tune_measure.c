@@ -49,8 +49,7 @@ static bool measure_once(tune_contest *contest, bench_decoder *decoders, size_t 
 {
     bench_times times;
 
-    bench_decoder_rotate(&contest->memory[p], &decoders[p]);
-    if (!bench_decoder_time(contest->device, &decoders[p], &times, fault))
+    if (!bench_decoder_time(contest->device, &contest->memory[p], &decoders[p], &times, fault))
         return false;
     *seconds = times.single;
     return true;
