@@ -36,7 +36,7 @@ static const option_set set = {
     .usage = "clfd bench [PROBLEM...] [options]",
     .description =
         "Measures a plain read of the problem's K and V, then the decode, over copies in turn that exceed the caches.\n"
-        "single: device time of one call, median; steady: wall time of 200 calls in a row, per call.\n"
+        "single: device time of one call, on a busy GPU, median; steady: wall time of 200 calls in a row, per call.\n"
         "Without a PROBLEM a few common ones are measured.\n"
         "A PROBLEM is one quoted argument, or its words as arguments of their own; b16 starts the next "
         "one:\n" PROBLEM_HELP,

@@ -7,7 +7,7 @@
 #define SWEEP_SINGLES 5
 #define SWEEP_CALLS 20
 #define SWEEP_SECONDS 0.3
-/* What keeps a device busy: work-items of 64 read so much at most of the copies before the next one and of those behind. */
+/* What keeps a device busy: a launch reads up to so much of the copies before the next one, and another of those behind. */
 #define OCCUPY_BYTES (256u << 20)
 #define OCCUPY_WORK_ITEMS 65536u
 #define OCCUPY_LOCAL 64u

@@ -166,8 +166,7 @@ static uint64_t count_blocks(const clfd_attention *attention, const clfd_schedul
  * each goes through many items, and meanwhile others wait for the last of a sequence to merge (an H200, 64 sequences of 8
  * heads and 1024 keys: 2 splits 68 instead of 81 us with a launch for the merge, 8 splits 75 instead of 86, but 16 splits
  * 97 instead of 89; 20 sequences of 4096 keys in 16 splits 90.4 instead of 89.5, 8 of 8192 keys 68 instead of 71). Nothing
- * here depends on lengths or on the capacity: the order
- * of summation does on the answer. */
+ * here depends on lengths or on the capacity: the order of summation does on the answer. */
 static uint32_t merges_itself(const clfd_caps *caps, const clfd_attention *attention, const clfd_tuning *tuning,
                               const clfd_schedule *s)
 {
